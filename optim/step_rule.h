@@ -112,11 +112,14 @@ class StepRule {
   /// Whether an element's direction depends on that element alone, so that the rule takes any piece
   /// of a model for a model.
   virtual bool by_element() const { return false; }
+  /// Whether a part of a gradient may begin and end inside a tensor (direction_part).
+  virtual bool takes_any_part() const { return by_element(); }
   /// Begins a round with a direction that is asked for in parts, in place of `direction`. Requires
   /// separable().
   virtual void begin_parts(Round /*round*/) {}
-  /// `direction` of whole tensors that follow each other, from element `first` of the model on;
-  /// each once a round, in any order. Faults are those of `direction`.
+  /// `direction` of a part of the model, from element `first` on: of whole tensors that follow each
+  /// other, unless takes_any_part(). Each element once a round, in any order of parts. Faults are
+  /// those of `direction`.
   virtual Status direction_part(std::size_t first, std::span<const float> x,
                                 std::span<const float> gradient, std::span<float> d);
   /// Whether directions also depend on how x moved since the one before, by mixing too

@@ -84,14 +84,15 @@ class Optimizer {
   /// finish may follow. Throws Error when its length is not the parameters'.
   Status step(std::span<const float> gradient);
   /// Whether gradient_part may be used: with an algorithm in buckets, a step rule that goes tensor
-  /// by tensor (all but lars, lamb and clipping), gradients as they are, and a transport on which
-  /// nodes may send buckets in different orders (all but nccl).
+  /// by tensor (all but lars, lamb and clipping), gradients as they are (no privacy, no local
+  /// steps), and a transport on which nodes may send buckets in different orders (all but nccl).
   bool takes_parts() const;
-  /// The gradient of one or more whole tensors, from parameter `first` on, as soon as a backward
-  /// pass has it: the exchanges of buckets that are complete begin. Each parameter is in one part;
-  /// step() follows. From then on these parameters may move, and must not be read for other
-  /// gradients; all others stay. Results and faults are those of step(gradient); a part that is
-  /// refused for a NaN or an infinity may be given again. Throws Error for a part that does not
+  /// The gradient of the parameters from number `first` on, as soon as a backward pass has it: the
+  /// exchanges of buckets that are complete begin. A part is any range, and one of whole tensors
+  /// where the step rule needs these (muon, or a rule of the program's own). Each parameter is in
+  /// one part; step() follows. From then on these parameters may move, and must not be read for
+  /// other gradients; all others stay. Results and faults are those of step(gradient); a part that
+  /// is refused for a NaN or an infinity may be given again. Throws Error for a part that does not
   /// fit or cuts a tensor that the step rule takes whole, and without takes_parts().
   Status gradient_part(std::size_t first, std::span<const float> part);
   /// One round, after all parts of its gradient. Throws Error when some are missing.

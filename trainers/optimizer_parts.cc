@@ -84,7 +84,7 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
   if (first > parameters_.size() || elements > parameters_.size() - first) {
     refuse_part(fmt::format("there are {} parameters", parameters_.size()));
   }
-  if (!step_settings_->by_element()) {
+  if (!step_settings_->takes_any_part()) {
     const auto cuts = [&](const ParameterBlock& tensor) {
       const auto inside = [&](std::size_t place) {
         return place > tensor.offset && place < tensor.offset + tensor.size;

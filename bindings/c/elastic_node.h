@@ -64,11 +64,20 @@ struct ElasticNode {
   template <typename Options>
   Options attached(Options options) {
     options.stop = &stop;
+    options.haste = &haste;
     outputs.attach(options);
     return options;
   }
 
+  /// A second call also ends what a node waits for that leaves after the first.
+  void ask_to_stop() {
+    if (stop.exchange(true)) {
+      haste = true;
+    }
+  }
+
   std::atomic<bool> stop{false};
+  std::atomic<bool> haste{false};
   UnreadEvents events;
   SiteOutputs outputs;
   Optimizer node;

@@ -136,7 +136,7 @@ sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer) {
 }
 
 sotto_status sotto_epoch_optimizer_stop(sotto_epoch_optimizer* optimizer) {
-  return at_any_time(optimizer, kKind, [&] { optimizer->stop = true; });
+  return at_any_time(optimizer, kKind, [&] { optimizer->ask_to_stop(); });
 }
 
 sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* over) {

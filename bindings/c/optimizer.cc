@@ -132,7 +132,7 @@ sotto_status sotto_optimizer_gradient_part(sotto_optimizer* optimizer, size_t fi
     check_unfinished(*optimizer);
     const auto given = span_at(part, count, "part");
     Status status = optimizer->optimizer.gradient_part(first, given);
-    optimizer->begun = status.ok() || status.fault() != Fault::ended;
+    optimizer->begun = status.fault() != Fault::ended;
     note_overflow(*optimizer, status, given);
     return status;
   });

@@ -107,7 +107,7 @@ sotto_status sotto_site_leave(sotto_site* site) {
 }
 
 sotto_status sotto_site_stop(sotto_site* site) {
-  return at_any_time(site, "site", [&] { site->stop = true; });
+  return at_any_time(site, "site", [&] { site->ask_to_stop(); });
 }
 
 sotto_status sotto_site_over(sotto_site* site, int* over) { return tell_over(site, "site", over); }

@@ -234,15 +234,17 @@ SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const fl
                                             size_t count);
 // *takes is 1 where the gradient of a step may be given in parts: with an algorithm in buckets
 // (setting "buckets"), a step rule that goes tensor by tensor (all but lars, lamb, clipping, and
-// rules of sotto_step_rule_create), gradients as they are, and another transport than nccl. Else 0.
+// rules of sotto_step_rule_create), gradients as they are (no privacy, no local steps), and another
+// transport than nccl. Else 0.
 SOTTO_API sotto_status sotto_optimizer_takes_parts(sotto_optimizer* optimizer, int* takes);
-// The gradient of the `count` parameters from number `first` on, one or more whole tensors of the
-// layout, as soon as a backward pass has it: the exchanges of buckets that are complete begin. Each
-// parameter is in one part; sotto_optimizer_step_by_parts follows. From then on these parameters
-// may move, and must not be read for other gradients; all others stay. Results and faults are those
-// of sotto_optimizer_step; after SOTTO_NON_FINITE for a NaN or an infinity the part may be given
-// again. SOTTO_REFUSED for a part that does not fit or overlaps an earlier one, and where *takes is
-// 0. It is read until the call returns.
+// The gradient of the `count` parameters from number `first` on, as soon as a backward pass has it:
+// the exchanges of buckets that are complete begin. A part is any range, and one of whole tensors
+// of the layout where the step rule needs these (muon, or one of sotto_step_rule_create_by_tensor).
+// Each parameter is in one part; sotto_optimizer_step_by_parts follows. From then on these
+// parameters may move, and must not be read for other gradients; all others stay. Results and
+// faults are those of sotto_optimizer_step; after SOTTO_NON_FINITE for a NaN or an infinity the
+// part may be given again. SOTTO_REFUSED for a part that does not fit or overlaps an earlier one,
+// and where *takes is 0. It is read until the call returns.
 SOTTO_API sotto_status sotto_optimizer_gradient_part(sotto_optimizer* optimizer, size_t first,
                                                      const float* part, size_t count);
 // One round, after all parts of its gradient; SOTTO_REFUSED, which changes nothing, when some are
@@ -395,10 +397,11 @@ SOTTO_API sotto_status sotto_site_evaluated(sotto_site* site, double loss, doubl
 SOTTO_API sotto_status sotto_site_finish(sotto_site* site);
 // sotto_site_finish for a node that ends before its run (the setting `nodes`): others are told, one
 // of them takes over what it holds, and it waits until what it sent has arrived, for `leave-within`
-// at most.
+// at most. A sotto_site_stop meanwhile ends that wait.
 SOTTO_API sotto_status sotto_site_leave(sotto_site* site);
-// Ends what waits within a tenth of a second; sotto_site_over is then 1. May be called from any
-// thread, or by a signal's handler, while another call is under way.
+// Ends what waits within a tenth of a second, but not the wait of a sotto_site_leave that begins
+// after it, which a second call ends: what has not arrived by then is lost. sotto_site_over is then
+// 1. May be called from any thread, or by a signal's handler, while another call is under way.
 SOTTO_API sotto_status sotto_site_stop(sotto_site* site);
 // 1 when the setting `rounds` is reached or the site is to stop, else 0.
 SOTTO_API sotto_status sotto_site_over(sotto_site* site, int* over);
@@ -508,10 +511,11 @@ SOTTO_API sotto_status sotto_epoch_optimizer_evaluated(sotto_epoch_optimizer* op
                                                        double loss, double accuracy);
 // Leaves in good order, within the setting leave-within: the others go on without this node, and
 // have what it alone may know. A step that was pending may still be made. _cancel ends that wait,
-// and so does _stop if it was not called before. No step may follow.
+// and so does a _stop meanwhile. No step may follow.
 SOTTO_API sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer);
-// Ends what waits, and all later waits; sotto_epoch_optimizer_over is then 1. May be called from
-// any thread, or by a signal's handler, while another call is under way.
+// Ends what waits, and all later waits but that of a _finish that begins after it, which a second
+// call ends; sotto_epoch_optimizer_over is then 1. May be called from any thread, or by a signal's
+// handler, while another call is under way.
 SOTTO_API sotto_status sotto_epoch_optimizer_stop(sotto_epoch_optimizer* optimizer);
 // 1 when the setting `rounds` is reached or the node is to stop, else 0.
 SOTTO_API sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* over);

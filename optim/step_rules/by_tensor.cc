@@ -90,6 +90,11 @@ Status RulesByTensor::direction_part(std::size_t first, std::span<const float> x
   return {};
 }
 
+bool RulesByTensor::takes_any_part() const {
+  return separable() &&
+         std::ranges::all_of(rules_, [](const auto& rule) { return rule->takes_any_part(); });
+}
+
 bool RulesByTensor::follows_model() const {
   return std::ranges::any_of(rules_, [](const auto& rule) { return rule->follows_model(); });
 }

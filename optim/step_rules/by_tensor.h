@@ -33,6 +33,7 @@ class RulesByTensor final : public StepRule {
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override;
   bool separable() const override { return !clip_.clips(); }
+  bool takes_any_part() const override;
   void begin_parts(Round round) override;
   Status direction_part(std::size_t first, std::span<const float> x,
                         std::span<const float> gradient, std::span<float> d) override;

@@ -149,8 +149,12 @@ TEST_CASE("C: where gradients are needed whole parts are refused") {
   CHECK(sotto_optimizer_takes_parts(nullptr, &takes) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_gradient_part(nullptr, 0, x.data(), 1) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_step_by_parts(nullptr) == SOTTO_REFUSED);
-  for (const Words& words : std::vector<Words>{
-           {"buckets", "1"}, {"buckets", "3", "clip-norm", "1"}, {"communication-interval", "2"}}) {
+  const std::vector<Words> whole = {
+      {"buckets", "1"},
+      {"buckets", "3", "clip-norm", "1"},
+      {"buckets", "3", "communication-interval", "2"},
+      {"buckets", "3", "clip-norm", "1", "noise-multiplier", "0.5", "privacy-unit", "update"}};
+  for (const Words& words : whole) {
     const COptimizer optimizer = alone(x, words);
     REQUIRE(optimizer != nullptr);
     CHECK(sotto_optimizer_takes_parts(optimizer.get(), nullptr) == SOTTO_REFUSED);
@@ -180,12 +184,15 @@ namespace {
 struct Momentum {
   std::vector<float> velocity = std::vector<float>(kLong);
   int calls = 0;
+  int fails_at = 0;  ///< the number of the call that says what is wrong; 0: none
 };
 
 const char* momentum_step(void* context, std::uint64_t /*round*/, std::size_t first, const float* x,
                           const float* gradient, float* next, std::size_t count) {
   auto& rule = *static_cast<Momentum*>(context);
-  ++rule.calls;
+  if (++rule.calls == rule.fails_at) {
+    return "no such moment";
+  }
   for (std::size_t k = 0; k < count; ++k) {
     float& velocity = rule.velocity[first + k];
     velocity = 0.5F * velocity + gradient[k];
@@ -244,6 +251,27 @@ TEST_CASE("C: a step rule of the caller's by tensor steps parts with the bits of
   const Models whole = trained_by(0, 1);
   CHECK(trained_by(4000, 4) == whole);
   CHECK(trained_by(8000, 2) == whole);
+}
+
+TEST_CASE("C: what a step rule says is wrong with a part ends the run at all nodes") {
+  Models x(kNodes, std::vector<float>(kLong));
+  const CStore store = c_store();
+  c_play(kNodes, [&](int rank) {
+    Momentum momentum{.fails_at = rank == 1 ? 10 : 0};  // in the third round, of four parts each
+    const CRule rule = rule_of(momentum);
+    auto& mine = x[static_cast<std::size_t>(rank)];
+    const COptimizer optimizer = ruled(rank, mine, store.get(), rule.get());
+    REQUIRE(optimizer != nullptr);
+    sotto_status status = SOTTO_OK;
+    for (int round = 0; round < 50 && status == SOTTO_OK; ++round) {
+      status = step(optimizer.get(), pull(rank, mine), 4000);
+    }
+    CHECK(status == SOTTO_UNEXPECTED);
+    CHECK(says("the step rule heavy-ball: no such moment"));
+    CHECK(sotto_optimizer_step_by_parts(optimizer.get()) == SOTTO_UNEXPECTED);
+    CHECK(says("no such moment"));
+    CHECK(c_state(optimizer.get()).empty());
+  });
 }
 
 TEST_CASE("C: a part that cuts a tensor is refused where the step rule takes whole ones") {

@@ -1,4 +1,5 @@
 // A site with a model of the caller's own, through sotto.h.
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -117,37 +118,80 @@ TEST_CASE("C: two sites with models of their own train together") {
   CHECK(std::abs((x[0][0] + x[1][0]) / 2 - 1.5F) < 0.2F);
 }
 
-TEST_CASE("C: nodes that come and go train models of their own, and one leaves before the end") {
+namespace {
+
+/// A node of a run whose nodes come and go, and all hold a mass of one a node.
+CSite c_run_node(int k, const std::string& seed, const char* leave_within, std::vector<float>& x) {
+  CSite site = c_site({"nodes", "2", "seeds", seed, "name", Two::name(k), "lr", "0.1", "algorithm",
+                       "pushsum", "mass-return", "0", "leave-within", leave_within},
+                      x);
+  CHECK_MESSAGE(site != nullptr, std::string(sotto_last_error()));
+  return site;
+}
+
+uint64_t round_of(sotto_site* site) {
+  uint64_t round = 0;
+  CHECK(sotto_site_round(site, &round) == SOTTO_OK);
+  return round;
+}
+
+nlohmann::json report_of(sotto_site* site) {
+  char* text = nullptr;
+  CHECK(sotto_site_report(site, &text) == SOTTO_OK);
+  return c_json(text);
+}
+
+}  // namespace
+
+TEST_CASE("C: a node that leaves before the end of a run gives what it holds to another") {
   const std::string seed = "127.0.0.1:" + std::to_string(free_port());
   std::vector<std::vector<float>> x(2, std::vector<float>(kDimension));
-  std::vector<std::thread> threads;
-  for (int k = 0; k < 2; ++k) {
-    threads.emplace_back([&, k] {
-      std::vector<float>& own = x[static_cast<std::size_t>(k)];
-      const CSite site = c_site({"nodes", "2", "seeds", seed, "name", Two::name(k), "lr", "0.1",
-                                 "rounds", "80", "leave-within", "10"},
-                                own);
-      CHECK_MESSAGE(site != nullptr, std::string(sotto_last_error()));
-      if (site == nullptr) {
-        return;
-      }
-      CHECK(sotto_site_connect(site.get()) == SOTTO_OK);
-      uint64_t round = 0;
-      while (over(site.get()) == 0 && (k == 0 || round < 40)) {
-        step(site.get(), own, static_cast<float>(k + 1));
-        CHECK(sotto_site_round(site.get(), &round) == SOTTO_OK);
-      }
-      CHECK((k == 0 ? sotto_site_finish : sotto_site_leave)(site.get()) == SOTTO_OK);
-      char* text = nullptr;
-      CHECK(sotto_site_report(site.get(), &text) == SOTTO_OK);
-      CHECK(c_json(text)["phase"] == "done");
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  CHECK(x[1][0] > 1);  // a has no state of its own any more, and b had some of a's model
+  std::atomic<bool> gone{false};
+  std::thread stays([&] {
+    const CSite site = c_run_node(0, seed, "60", x[0]);
+    CHECK(sotto_site_connect(site.get()) == SOTTO_OK);
+    while (!gone) {
+      step(site.get(), x[0], 1);
+    }
+    for (int round = 0; round < 5; ++round) {
+      step(site.get(), x[0], 1);
+    }
+    CHECK(report_of(site.get())["mass"].get<double>() == doctest::Approx(2));
+    CHECK(sotto_site_finish(site.get()) == SOTTO_OK);
+  });
+  std::thread goes([&] {
+    const CSite site = c_run_node(1, seed, "60", x[1]);
+    CHECK(sotto_site_connect(site.get()) == SOTTO_OK);
+    while (round_of(site.get()) < 40) {
+      step(site.get(), x[1], 2);
+    }
+    CHECK(sotto_site_leave(site.get()) == SOTTO_OK);
+    gone = true;
+    CHECK(report_of(site.get())["phase"] == "done");
+  });
+  stays.join();
+  goes.join();
+  CHECK(x[1][0] > 1);  // b had some of a's model
   CHECK(x[1][0] < 2);
+}
+
+TEST_CASE("C: a second stop ends what a node that leaves waits for") {
+  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<std::vector<float>> x(2, std::vector<float>(kDimension));
+  std::vector<CSite> sites;
+  sites.push_back(c_run_node(0, seed, "3600", x[0]));
+  sites.push_back(c_run_node(1, seed, "3600", x[1]));
+  c_play(2, [&](int k) {
+    const auto i = static_cast<std::size_t>(k);
+    CHECK(sotto_site_connect(sites[i].get()) == SOTTO_OK);
+    step(sites[i].get(), x[i], static_cast<float>(k + 1));
+  });
+  sotto_site* leaver = sites[0].get();  // the other one says no more
+  CHECK(sotto_site_stop(leaver) == SOTTO_OK);
+  CHECK(over(leaver) == 1);
+  CHECK(sotto_site_stop(leaver) == SOTTO_OK);
+  CHECK(sotto_site_leave(leaver) == SOTTO_OK);
+  CHECK(report_of(leaver)["phase"] == "done");
 }
 
 TEST_CASE("C: what a site is refused for") {

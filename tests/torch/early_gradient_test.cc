@@ -225,8 +225,12 @@ TEST_CASE("what would come too late for early gradients is an error") {
     loss_of(net, batch).backward();
     const double rate = optimizer.param_groups()[0].options().get_lr();
     optimizer.param_groups()[0].options().set_lr(rate / 2);
-    expect("the learning rate was changed", [&] { optimizer.step(); });
+    expect("the learning rate or another option was changed", [&] { optimizer.step(); });
     optimizer.param_groups()[0].options().set_lr(rate);
+    auto& options = static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options());
+    options.momentum(0.5);
+    expect("or another option was changed", [&] { optimizer.step(); });
+    options.momentum(0);
     optimizer.step();
     optimizer.zero_grad();
     optimizer.start_in_backward();
@@ -234,6 +238,24 @@ TEST_CASE("what would come too late for early gradients is an error") {
     torch::nn::utils::clip_grad_norm_(net->parameters(), 1e-3);
     expect("clipped, or scaled?", [&] { optimizer.step(); });
   });
+}
+
+TEST_CASE("early gradients that are put in another order or change their signs are an error") {
+  const std::vector<std::function<torch::Tensor(const torch::Tensor&)>> changes = {
+      [](const torch::Tensor& gradient) { return gradient.flip(0); },
+      [](const torch::Tensor& gradient) { return -gradient; }};
+  for (const auto& change : changes) {
+    with_two([&](Deep& net, DistributedOptimizer& optimizer, const Batch& batch) {
+      loss_of(net, batch).backward();
+      const torch::Tensor gradient = net->second->weight.grad().data();
+      const torch::Tensor kept = gradient.clone();
+      gradient.copy_(change(kept));
+      expect("was changed after it had been sent", [&] { optimizer.step(); });
+      gradient.copy_(kept);
+      optimizer.step();
+      optimizer.finish();
+    });
+  }
 }
 
 TEST_CASE("after a NaN in early gradients another one may be given in its place") {

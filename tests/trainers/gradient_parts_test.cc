@@ -172,6 +172,32 @@ TEST_CASE("bad input: parts of gradients that do not fit, are missing or come tw
   says([&] { return whole.gradient_part(0, g); }, "takes gradients whole");
 }
 
+TEST_CASE("step rules by tensor of which each goes by elements take parts that cut tensors") {
+  auto options = options_for(1, make_memory_store());
+  options.algorithm = "choco";
+  options.buckets = 3;
+  options.step_rule.rule = "sgd; 1d=adam";
+  ParameterLayout layout;
+  append_block(layout, "weight", {96, 96});
+  append_block(layout, "bias", {kLong - 96 * 96});
+  const auto trained = [&](std::size_t cut) {
+    std::vector<float> x(kLong);
+    std::vector<float> g(kLong, 1);
+    options.store = make_memory_store();
+    Optimizer optimizer(options, x, layout);
+    for (int round = 0; round < 4; ++round) {
+      REQUIRE(optimizer.gradient_part(cut, std::span(g).subspan(cut)).ok());
+      REQUIRE(optimizer.gradient_part(0, std::span(g).first(cut)).ok());
+      REQUIRE(optimizer.step().ok());
+    }
+    return x;
+  };
+  const auto whole = trained(96 * 96);
+  CHECK(whole[0] != whole[kLong - 1]);
+  CHECK(trained(1000) == whole);
+  CHECK(trained(kLong - 1) == whole);
+}
+
 TEST_CASE("bad input: a part that cuts a tensor, with a step rule that takes whole ones") {
   auto options = options_for(1, make_memory_store());
   options.algorithm = "choco";

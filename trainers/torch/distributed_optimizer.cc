@@ -58,13 +58,6 @@ void clear_gradients(ParameterGroups& groups, bool set_to_none) {
   }
 }
 
-std::vector<double> rates_of(const ParameterGroups& groups) {
-  std::vector<double> rates;
-  std::ranges::transform(groups, std::back_inserter(rates),
-                         [](const auto& group) { return group.options().get_lr(); });
-  return rates;
-}
-
 }  // namespace
 
 DistributedOptimizer::DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
@@ -294,16 +287,16 @@ bool DistributedOptimizer::start_in_backward() {
     });
   }
   run_->early->start();
-  run_->rates = rates_of(param_groups_);
+  run_->started_with = group_options(param_groups_);
   return true;
 }
 
 ::torch::Tensor DistributedOptimizer::step(LossClosure closure) {
   const bool early = run_->early && run_->early->started();
-  if (early && rates_of(param_groups_) != run_->rates) {
+  if (early && group_options(param_groups_) != run_->started_with) {
     throw Error(
-        "the learning rate was changed between start_in_backward() and step(), when some "
-        "parameters had been stepped with the old one: change it before zero_grad()");
+        "the learning rate or another option was changed between start_in_backward() and step(), "
+        "when some parameters had been stepped with the old one: change it before zero_grad()");
   }
   begin();
   ::torch::Tensor loss;

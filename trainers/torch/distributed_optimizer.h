@@ -106,9 +106,9 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// Says that the next backward pass gives the whole gradient of the step: as soon as a bucket's
   /// layers have theirs, it is encoded and sent, while the pass goes on. Results are the same. The
   /// pass must read no parameter once it has its gradient, as torch's layers do not, also where
-  /// they share one; and gradients and learning rates stay as they are until step(), which else
-  /// throws Error. A batch cannot be skipped once some of its gradient has been sent: after a NaN
-  /// in the rest, step() may be called again with another gradient in that place. False, and
+  /// they share one; and gradients and the groups' options stay as they are until step(), which
+  /// else throws Error. A batch cannot be skipped once some of its gradient has been sent: after a
+  /// NaN in the rest, step() may be called again with another gradient in that place. False, and
   /// nothing is done, where the gradient is needed whole: on one node, where Optimizer::takes_parts
   /// says so, and around other optimizers than torch's SGD, Adam, AdamW, RMSprop and Adagrad.
   bool start_in_backward();

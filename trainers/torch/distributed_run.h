@@ -41,7 +41,7 @@ struct DistributedOptimizer::Run {
   bool settled = false;       ///< the node has taken the model with which it will meet the others
   bool ended = false;         ///< finish() was called
   bool begun = false;         ///< a round has begun
-  std::vector<double> rates;  ///< rates of the groups when `early` was started
+  GroupOptions started_with;  ///< options of the groups when `early` was started
   /// Gradients handed over in the backward pass, once that was asked for.
   std::optional<EarlyGradient> early;
 };

@@ -1,16 +1,20 @@
 #include "early_gradient.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/kernels/ops.h>
+#include <sotto/base/xxh3.h>
 
 namespace sotto::torch {
+namespace {
+
+/// Tells whether a gradient was changed: by its bits, as it may hold NaNs, and their order.
+std::uint64_t digest_of(std::span<const float> gradient) { return xxh3(std::as_bytes(gradient)); }
+
+}  // namespace
 
 EarlyGradient::EarlyGradient(FlatParameters& flat, GiveOn give_on)
     : flat_(flat),
@@ -25,7 +29,7 @@ void EarlyGradient::start() {
 
 void EarlyGradient::forget() {
   const std::lock_guard lock(mutex_);
-  if (std::ranges::any_of(given_, [](const auto& sum) { return sum.has_value(); })) {
+  if (std::ranges::any_of(given_, [](const auto& digest) { return digest.has_value(); })) {
     throw Error(
         "a part of this step's gradient has been sent during the backward pass, and there is no "
         "way back: call step() before the next zero_grad()");
@@ -59,14 +63,12 @@ void EarlyGradient::give(std::size_t index) {
   if (!status.ok()) {
     throw RunFault(status);
   }
-  given_[index] = host_ops().sum_abs(gradient);
+  given_[index] = digest_of(gradient);
 }
 
 void EarlyGradient::require_unchanged() {
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    // Bits, as a gradient of a step that is left out may have NaNs.
-    const auto bits = [](double sum) { return std::bit_cast<std::uint64_t>(sum); };
-    if (given_[i] && bits(*given_[i]) != bits(host_ops().sum_abs(flat_.gather_gradient(i)))) {
+    if (given_[i] && *given_[i] != digest_of(flat_.gather_gradient(i))) {
       throw Error(fmt::format(
           "the gradient of parameter {} was changed after it had been sent during the backward "
           "pass (clipped, or scaled?), which would be without effect: "

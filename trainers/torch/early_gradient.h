@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -45,9 +46,9 @@ class EarlyGradient {
   const GiveOn give_on_;
   std::mutex mutex_;  ///< guards what follows
   bool started_ = false;
-  /// Σ|g| of each gradient that was handed over, by parameter. (Versions of tensors do not tell:
-  /// torch's clipping goes round them.)
-  std::vector<std::optional<double>> given_;
+  /// A digest of each gradient that was handed over, by parameter. (Versions of tensors do not
+  /// tell: torch's clipping goes round them.)
+  std::vector<std::optional<std::uint64_t>> given_;
   std::exception_ptr failure_;  ///< the first failure
   BackwardHooks hooks_;
 };

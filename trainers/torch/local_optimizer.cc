@@ -195,12 +195,15 @@ Status LocalOptimizer::next_model(Round round, std::span<const float> x,
 
 Status LocalOptimizer::direction(Round round, std::span<const float> x,
                                  std::span<const float> gradient, std::span<float> d) {
-  const Status status = follow_schedule(round);
-  return status.ok() ? direction_part(0, x, gradient, d) : status;
+  begin_parts(round);
+  return direction_part(0, x, gradient, d);
 }
 
 Status LocalOptimizer::direction_part(std::size_t first, std::span<const float> x,
                                       std::span<const float> gradient, std::span<float> d) {
+  if (!begun_.ok()) {
+    return begun_;
+  }
   if (Status status = step(tensors_of(first, d.size()), x, gradient, d); !status.ok()) {
     return status;
   }

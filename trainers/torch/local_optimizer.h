@@ -40,8 +40,8 @@ class LocalOptimizer final : public StepRule {
   /// Takes these groups and states from now on; the former have been moved to them.
   void follow(ParameterGroups& groups, ParameterStates& states);
 
-  /// Calls this before each step of all parameters, with its number from 0, to set what its groups
-  /// say.
+  /// Calls `schedule` before each step, with its number from 0; it sets the groups' rates and other
+  /// options.
   void set_schedule(std::function<void(Round, ParameterGroups&)> schedule) {
     schedule_ = std::move(schedule);
   }
@@ -59,6 +59,7 @@ class LocalOptimizer final : public StepRule {
   bool moves_in_place() const override { return separable_; }
   /// Torch's own optimizers step each tensor by itself.
   bool separable() const override { return separable_; }
+  void begin_parts(Round round) override { begun_ = follow_schedule(round); }
   Status direction_part(std::size_t first, std::span<const float> x,
                         std::span<const float> gradient, std::span<float> d) override;
   void set_learning_rate(double learning_rate) override;
@@ -91,6 +92,7 @@ class LocalOptimizer final : public StepRule {
   bool separable_;
   bool skip_ = false;
   std::function<void(Round, ParameterGroups&)> schedule_;  // none: groups say what the caller set
+  Status begun_;                               // a fault of the schedule, in a step by parts
   std::vector<float> model_;                   // a next model, where it may not lie in its place
   std::vector<float> copy_;                    // copy of g, for an optimizer that may write to it
   std::vector<::torch::Tensor> parameters_;    // parameters, where the last step has put them

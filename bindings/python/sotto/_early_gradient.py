@@ -1,13 +1,13 @@
 """Hands a gradient over while the backward pass that computes it goes on."""
 
+import ctypes
 import threading
 import weakref
+import zlib
 
 import torch
 
 from ._errors import Refused
-
-_PIECE = 1 << 20  # elements that are read at once
 
 
 def _accumulator_of(parameter):
@@ -18,11 +18,18 @@ def _accumulator_of(parameter):
 
 
 def _fingerprint(gradient):
-    """Tells whether a gradient was changed: an exact sum of its bits, as it may hold NaNs, and as
-    the order in which floats are added up may differ. (Versions of tensors do not tell: what goes
-    through `.data` goes round them.)"""
-    bits = gradient.detach().reshape(-1).view(torch.int32)
-    return sum(int(piece.sum()) for piece in bits.split(_PIECE))
+    """Tells whether a gradient of the CPU, in one piece, was changed: by its bytes, as it may hold
+    NaNs, and their order. (Versions of tensors do not tell: what goes through `.data` goes round
+    them.)"""
+    size = gradient.numel() * gradient.element_size()
+    return zlib.crc32((ctypes.c_char * size).from_address(gradient.data_ptr())) if size > 0 else 0
+
+
+def may_wait_in_backward(flat):
+    """Whether a backward pass has all gradients on the thread that began it, where Ctrl-C ends a
+    wait. Those of other devices than the CPU come on threads of autograd's, for which that thread
+    waits where no handler of a signal runs."""
+    return all(slot.parameter.device.type == "cpu" for slot in flat.slots)
 
 
 class _Hook:
@@ -81,13 +88,18 @@ class EarlyGradient:
             self.started = False
             self._failure = None
 
+    def require_no_failure(self):
+        """Raises, once, what went wrong in the pass."""
+        with self._lock:
+            failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
     def finish(self):
         """Hands over the gradients that have not been, and ends. What went wrong meanwhile is
         raised; after that it may be tried again."""
+        self.require_no_failure()
         with self._lock:
-            failure, self._failure = self._failure, None
-            if failure is not None:
-                raise failure
             self._require_unchanged()
             for index in range(len(self._flat.slots)):
                 if index not in self._given:

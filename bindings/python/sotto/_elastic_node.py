@@ -81,13 +81,15 @@ class ElasticNode(Handle, Leaving):
         trained.give_back(self)
 
     def _hurry(self):
-        """Ends a finish() that waits."""
+        """Ends the wait of a last call, whether or not stop() was called before."""
+        self.stop()
         self.stop()
 
     def stop(self) -> None:
-        """Ends what waits, a finish() too that began before, and `over` is then True: a call that is
-        ended raises Stopped, which the block of `with` takes for its end. Any thread, or a signal's
-        handler, may call it; once it is closed it does nothing."""
+        """Ends what waits, and `over` is then True: a call that is ended raises Stopped, which the
+        block of `with` takes for its end. What the last call waits for, as the block makes it, is
+        ended by a stop() meanwhile, and by a second one: what has not arrived by then is lost. Any
+        thread, or a signal's handler, may call it; once it is closed it does nothing."""
         self._told_to_stop = True
         self._now("stop")
 

@@ -120,13 +120,9 @@ class EpochOptimizer(ElasticNode):
 
     def finish(self) -> None:
         """Leaves in good order, within the setting `leave_within`: the others go on without this
-        node, and have what it alone may know. Ctrl-C and cancel() end that wait. No step may
-        follow."""
+        node, and have what it alone may know. Ctrl-C, cancel() and a stop() meanwhile end that
+        wait. No step may follow."""
         super().finish()
-
-    def _hurry(self):
-        self.stop()
-        self.cancel()
 
     @property
     def round(self) -> int:

@@ -9,7 +9,7 @@ def _sizes(optimizer):
     return [len(group["params"]) for group in optimizer.param_groups]
 
 
-def _options(optimizer):
+def group_options(optimizer):
     """Learning rates, and a text of all else that groups say."""
     groups = optimizer.param_groups
     return rates_of(groups), options_of(groups, optimizer.defaults)
@@ -21,7 +21,7 @@ class GroupSettings:
     def __init__(self, optimizer):
         self._sizes = _sizes(optimizer)
         self.compared = optimizer_settings(optimizer)  # with the other nodes, as they meet
-        self._agreed = self._announced = _options(optimizer)
+        self._agreed = self._announced = group_options(optimizer)
         self._announced_frozen = []
 
     def fit(self, optimizer):
@@ -36,7 +36,7 @@ class GroupSettings:
     def announce(self, optimizer, frozen, node):
         """Has `node` tell the others what this one steps with, where a scheduler or the caller changed
         it; `frozen` are the parameters that are frozen by now."""
-        now = _options(optimizer)
+        now = group_options(optimizer)
         if (now, frozen) == (self._announced, self._announced_frozen):
             return
         (rates, others), (agreed_rates, agreed_others) = now, self._agreed

@@ -9,6 +9,7 @@ import bisect
 import contextlib
 import hashlib
 import inspect
+import sys
 import types
 import weakref
 
@@ -149,17 +150,24 @@ _BY_TENSOR = (
 )
 
 
+def _has_hooks(optimizer):
+    """Whether something runs around its steps: hooks of its own, or of all optimizers."""
+    own = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+    of_all = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
+    module = sys.modules[torch.optim.Optimizer.__module__]
+    return any(getattr(optimizer, hooks, None) for hooks in own) or any(
+        getattr(module, hooks, None) for hooks in of_all
+    )
+
+
 def _steps_by_tensor(optimizer, step):
     """Whether step() may be called once for each of several parts of the parameters. `step` is what
     it has in place of its class's, if anything: a scheduler's may count calls, and no other is
     known."""
     marks = ("_wrapped_by_lr_sched", "_with_counter")
     scheduled = any(getattr(step, mark, False) for mark in marks)
-    hooked = any(
-        getattr(optimizer, hooks, None)
-        for hooks in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
-    )
-    return type(optimizer) in _BY_TENSOR and (step is None or scheduled) and not hooked
+    plain = type(optimizer) in _BY_TENSOR and not _has_hooks(optimizer)
+    return plain and (step is None or scheduled)
 
 
 def names_of(optimizer, module):
@@ -205,6 +213,10 @@ class LocalOptimizer:
             self._places.append(offset)
             offset += slot.values.numel()
         self._places.append(offset)
+        groups = {}
+        for number, group in enumerate(optimizer.param_groups):
+            groups.update((parameter, number) for parameter in group["params"])
+        self._group_of = [groups[slot.parameter] for slot in flat.slots]
 
     def by_tensor(self):
         """Whether next_tensors() may be asked for the step of some parameters alone."""
@@ -276,18 +288,21 @@ class LocalOptimizer:
 
     @contextlib.contextmanager
     def _replaced(self, numbers):
-        """Inside the block the groups have copies in the place of some parameters, with what is
+        """Inside the block the optimizer has copies in the place of some parameters, with what is
         known of these, and no other ones: what a backward pass is using is not touched."""
         groups, state = self._optimizer.param_groups, self._optimizer.state
         copies = {}
+        stepped = {}  # copies by the number of their group, in its order
         for number in numbers:
             slot, (model, gradient) = self._flat.slots[number], self._pieces[number]
             model.grad = gradient if slot.parameter.requires_grad else None
             copies[slot.parameter] = model
-        given = [group["params"] for group in groups]
+            stepped.setdefault(self._group_of[number], []).append(model)
+        given = {group: groups[group]["params"] for group in stepped}
         try:
-            for group in groups:
-                group["params"] = [copies[p] for p in group["params"] if p in copies]
+            self._optimizer.param_groups = [groups[group] for group in stepped]
+            for group, models in stepped.items():
+                groups[group]["params"] = models
             for parameter, model in copies.items():
                 if parameter in state:
                     state[model] = state.pop(parameter)
@@ -297,8 +312,9 @@ class LocalOptimizer:
                 if model in state:
                     state[parameter] = state.pop(model)
                 model.grad = None
-            for group, parameters in zip(groups, given):
-                group["params"] = parameters
+            for group, parameters in given.items():
+                groups[group]["params"] = parameters
+            self._optimizer.param_groups = groups
 
     def widen_state(self):
         """State that was made for a staged parameter gets the copy's type."""

@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 import torch
 
 from . import _epoch_optimizer, _site
-from ._early_gradient import EarlyGradient
+from ._early_gradient import EarlyGradient, may_wait_in_backward
 from ._epoch_optimizer import EpochStep
 from ._flat_parameters import FlatParameters
 from ._leaving import Leaving
@@ -33,7 +33,6 @@ class ModuleNode(Leaving):
         named = [(plain_name(name), p) for name, p in module.named_parameters()]
         self._flat = FlatParameters(named)
         self._watch = Members(module, self._flat.slots)
-        self._early: Optional[EarlyGradient] = None
 
     def _take(self, node):
         """Nothing of the module is changed when the settings are refused."""
@@ -52,11 +51,11 @@ class ModuleNode(Leaving):
         value = loss.item() if isinstance(loss, torch.Tensor) else float(loss)
         self._flat.require_unchanged()
         self._watch.require_same()
-        if self._early is not None and self._early.started:
-            self._stepped(self._early.finish)
-            return self._stepped(self.node.step_by_parts, value)
+        return self._make_step(value)
+
+    def _make_step(self, loss):
         self._flat.gather_gradients()
-        return self._stepped(self.node.step, self._flat.gradient, value)
+        return self._stepped(self.node.step, self._flat.gradient, loss)
 
     def connect(self) -> None:
         """As that of `node`; the module has the run's values then."""
@@ -66,8 +65,6 @@ class ModuleNode(Leaving):
 
     def zero_grad(self) -> None:
         """Sets all gradients to 0, where steps read them: backward() adds to them there."""
-        if self._early is not None:
-            self._early.forget()
         self._flat.zero_gradients()
 
     def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
@@ -105,8 +102,6 @@ class ModuleNode(Leaving):
 
     def close(self) -> None:
         """Leaves at once; see finish()."""
-        if self._early is not None:
-            self._early.close()
         self.node.close()
 
     @property
@@ -178,6 +173,7 @@ class EpochOptimizer(ModuleNode):
 
     def __init__(self, module: torch.nn.Module, **settings: Setting) -> None:
         super().__init__(module)
+        self._early: Optional[EarlyGradient] = None
         flat = self._flat
         self._take(_epoch_optimizer.EpochOptimizer(flat.values, layout=flat.layout, **settings))
 
@@ -189,8 +185,9 @@ class EpochOptimizer(ModuleNode):
         no scaler. A batch cannot be skipped once some of its gradient has been sent; after
         NonFinite step() may be called again with another gradient in the place of the rest. What
         goes wrong during the pass is raised by step(). False, and nothing is done, with local
-        steps, which send no gradient."""
-        if not self.node.takes_parts:
+        steps, which send no gradient, and where a parameter lies on CUDA: the pass has its gradient
+        on a thread where Ctrl-C cannot end a wait."""
+        if not self.node.takes_parts or not may_wait_in_backward(self._flat):
             return False
         if self._early is None:
             self._early = EarlyGradient(self._flat, self.node.gradient_part)
@@ -201,6 +198,25 @@ class EpochOptimizer(ModuleNode):
         """A step by the mean of all nodes' gradients, as that of sotto.EpochOptimizer."""
         stepped: EpochStep = self._step(loss)
         return stepped
+
+    def _make_step(self, loss):
+        if self._early is None or not self._early.started:
+            return super()._make_step(loss)
+        self._stepped(self._early.finish)
+        return self._stepped(self.node.step_by_parts, loss)
+
+    def zero_grad(self) -> None:
+        """Sets all gradients to 0, where steps read them: backward() adds to them there. Refused
+        when some of the step's gradient has been sent (start_in_backward)."""
+        if self._early is not None:
+            self._early.forget()
+        super().zero_grad()
+
+    def close(self) -> None:
+        """Leaves at once; see finish()."""
+        if self._early is not None:
+            self._early.close()
+        super().close()
 
     def cancel(self) -> None:
         """Ends the present wait, or else the next one, as that of `node`."""

@@ -145,16 +145,18 @@ class Optimizer(Handle, RunBlock):
     def takes_parts(self) -> bool:
         """Whether the gradient of a step may be given in parts: with an algorithm in `buckets`, a
         step rule that goes tensor by tensor (all but lars, lamb and clipping; a StepRule with
-        by_tensor=True), gradients as they are, and another transport than nccl."""
+        by_tensor=True), gradients as they are (no privacy, no local steps), and another transport
+        than nccl."""
         takes = ctypes.c_int()
         self._do("takes_parts", ctypes.byref(takes))
         return bool(takes.value)
 
     def gradient_part(self, first: int, part: Array) -> None:
-        """The gradient of the parameters from number `first` of the flat vector on, one or more
-        whole tensors of the layout, as soon as a backward pass has it: the exchanges of buckets
-        that are complete begin. Each parameter is in one part; step_by_parts() follows. From then
-        on these parameters may move, and must not be read for other gradients; all others stay.
+        """The gradient of the parameters from number `first` of the flat vector on, as soon as a
+        backward pass has it: the exchanges of buckets that are complete begin. A part is any range,
+        and one of whole tensors of the layout where the step rule needs these (muon, or a StepRule
+        with by_tensor=True). Each parameter is in one part; step_by_parts() follows. From then on
+        these parameters may move, and must not be read for other gradients; all others stay.
         Results and errors are those of step(gradient); a part that is refused by NonFinite may be
         given again. Refused for one that does not fit or overlaps an earlier one, and without
         takes_parts."""

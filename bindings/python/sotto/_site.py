@@ -96,7 +96,7 @@ class Site(ElasticNode):
     def leave(self) -> None:
         """finish() for a node that ends before its run (the setting `nodes`): others are told, one of
         them takes over what it holds, and it waits until what it sent has arrived, for `leave_within`
-        seconds at most."""
+        seconds at most. Ctrl-C and a stop() meanwhile end that wait."""
         self._end("leave")
 
     def _leave_early(self):

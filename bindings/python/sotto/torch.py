@@ -27,15 +27,14 @@ from typing import Any, Optional, Union
 import torch
 
 from ._buffers import Buffers
-from ._early_gradient import EarlyGradient
+from ._early_gradient import EarlyGradient, may_wait_in_backward
 from ._errors import Refused
 from ._flat_parameters import FlatParameters, bytes_of, zeros
-from ._group_settings import GroupSettings
+from ._group_settings import GroupSettings, group_options
 from ._local_optimizer import (
     LocalOptimizer,
     SottoRule,
     names_of,
-    options_of,
     parameters_of,
     rates_of,
     require_wrappable,
@@ -282,20 +281,20 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
 
         False, and nothing is done, where the gradient is needed whole: on one node, where
         Optimizer.takes_parts says so, and around other optimizers than torch's SGD, Adam, AdamW,
-        RMSprop and Adagrad, or one with hooks around its steps."""
+        RMSprop and Adagrad, or one with hooks around its steps, or with hooks around those of all
+        optimizers. False too where a parameter lies on CUDA: the pass has its gradient on a thread
+        where Ctrl-C cannot end a wait."""
         self._begin()
         whole = self._alone or not self.optimizer.takes_parts
         if whole or (self._rule is not None and not self._rule.by_tensor()):
             return False
+        if not may_wait_in_backward(self._flat):
+            return False
         if self._early is None:
             self._early = EarlyGradient(self._flat, self.optimizer.gradient_part)
         self._early.start()
-        self._options = self._options_now()
+        self._options = group_options(self)
         return True
-
-    def _options_now(self):
-        """What the groups step with."""
-        return rates_of(self.param_groups), options_of(self.param_groups, self.defaults)
 
     def _early_gradient(self):
         """That of this step, where start_in_backward() was called for it."""
@@ -317,12 +316,14 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
                 "gradient is not finite"
             )
         early = self._early_gradient()
-        if early is not None and self._options_now() != self._options:
+        if early is not None and group_options(self) != self._options:
             raise Refused(
                 "the learning rate or another option was changed between start_in_backward() and "
                 "step(), when some parameters had been stepped with the old one: change it before "
                 "zero_grad()"
             )
+        if early is not None:
+            early.require_no_failure()  # of which the node does not know the cause
         self._begin()
         loss = None
         if closure is not None:

@@ -74,6 +74,43 @@ def test_a_step_rule_by_tensor_steps_parts_with_the_bits_of_whole_gradients():
     assert abs(whole[0]).max() > 0.1
 
 
+def test_what_a_rule_raises_in_a_part_ends_all_nodes_and_is_the_cause():
+    store = sotto.Store()
+    layout = [(f"t{number}", (4096,)) for number in range(3)]
+    ended = []
+
+    def copies(round, first, x, _, following):
+        if round == 2 and first == 4096:
+            raise KeyError("moment")
+        numpy.frombuffer(following, numpy.float32)[:] = numpy.frombuffer(x, numpy.float32)
+
+    def node(rank):
+        x = numpy.ones(LONG, numpy.float32)
+        fails = sotto.StepRule("heavy-ball", copies, by_tensor=True)
+        rule = fails if rank == 1 else heavy_ball()
+        optimizer = sotto.Optimizer(
+            x,
+            nodes=COUNT,
+            rank=rank,
+            store=store,
+            own_step_rule=rule,
+            algorithm="choco",
+            buckets=3,
+            layout=layout,
+        )
+        with pytest.raises(sotto.Unexpected, match="heavy-ball: KeyError: 'moment'") as raised:
+            for _ in range(50):
+                step(optimizer, x - numpy.float32(rank), 4096)
+        assert isinstance(raised.value.__cause__, KeyError) == (rank == 1)
+        with pytest.raises(sotto.Unexpected, match="KeyError: 'moment'"):
+            optimizer.step_by_parts()
+        optimizer.close()
+        ended.append(rank)
+
+    nodes.threads(COUNT, node)
+    assert sorted(ended) == [0, 1, 2]
+
+
 def test_parts_that_do_not_fit_are_missing_or_come_twice_are_refused():
     x = numpy.zeros(LONG, numpy.float32)
     ones = numpy.ones(LONG, numpy.float32)
@@ -111,7 +148,14 @@ def test_parts_that_do_not_fit_are_missing_or_come_twice_are_refused():
 def test_where_gradients_are_needed_whole_parts_are_refused():
     x = numpy.zeros(LONG, numpy.float32)
     whole = sotto.StepRule("halving", lambda *_: None)
-    for settings in ({"buckets": 1}, {"buckets": 3, "own_step_rule": whole}):
+    private = {"clip_norm": 1, "noise_multiplier": 0.5, "privacy_unit": "update"}
+    for settings in (
+        {"buckets": 1},
+        {"own_step_rule": whole},
+        {"communication_interval": 2},
+        private,
+    ):
+        settings = {"buckets": 3, **settings}
         with sotto.Optimizer(x, nodes=1, algorithm="choco", **settings) as optimizer:
             assert not optimizer.takes_parts
             with pytest.raises(sotto.Refused, match="takes gradients whole"):

@@ -56,29 +56,112 @@ def test_sites_come_to_the_minimum_of_their_sum(federation):
         assert "started" in [event["event"] for event in events]
 
 
-def test_nodes_that_come_and_go_have_models_of_their_own():
-    run = {"nodes": 2, "seeds": f"127.0.0.1:{nodes.free_port()}", "lr": 0.1, "leave_within": 10}
+def of_a_run(leave_within):
+    """Settings of a node of a run whose nodes come and go, and all hold a mass of one a node."""
+    return {
+        "nodes": 2,
+        "seeds": f"127.0.0.1:{nodes.free_port()}",
+        "algorithm": "pushsum",
+        "mass_return": 0,
+        "lr": 0.1,
+        "leave_within": leave_within,
+    }
+
+
+@pytest.mark.parametrize("how", ["leave", "stop"])
+def test_a_node_that_leaves_gives_what_it_holds_to_another(how):
+    run = of_a_run(60)
+    gone = threading.Event()
     ends = {}
 
-    def train(name, centre, until):
+    def stays():
         x = numpy.zeros(DIMENSION, dtype=numpy.float32)
-        with sotto.Site(x, name=name, rounds=80, **run) as site:
+        with sotto.Site(x, name="a", **run) as site:
             site.connect()
-            while not site.over:
-                step(site, x, centre)
-                if site.round == until:
-                    site.stop()
-        ends[name] = (x, site)
+            while not gone.is_set():
+                step(site, x, 1)
+            for _ in range(5):
+                step(site, x, 1)
+            ends["a"] = site.report()
 
-    threads = [
-        threading.Thread(target=train, args=arguments) for arguments in (("a", 1, 80), ("b", 2, 40))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert set(ends) == {"a", "b"}
-    assert 1 < ends["b"][0].mean() < 2
+    def goes():
+        x = numpy.zeros(DIMENSION, dtype=numpy.float32)
+        try:
+            with sotto.Site(x, name="b", **run) as site:
+                site.connect()
+                while site.round < 40:
+                    step(site, x, 2)
+                if how == "leave":
+                    site.leave()
+                    assert site.report()["phase"] == "done"
+                else:
+                    site.stop()  # and the block leaves
+        finally:
+            gone.set()
+        ends["b"] = x
+
+    nodes.threads(2, lambda rank: goes() if rank else stays())
+    assert ends["a"]["mass"] == pytest.approx(2)
+    assert 1 < ends["b"].mean() < 2
+
+
+def silent_neighbour(run):
+    """Two nodes that have met, of which the first waits to leave: the second says no more."""
+    made = [numpy.zeros(DIMENSION, dtype=numpy.float32) for _ in range(2)]
+    sites = [sotto.Site(x, name=name, **run) for x, name in zip(made, "ab")]
+
+    def meet(rank):
+        sites[rank].connect()
+        step(sites[rank], made[rank], rank + 1)
+
+    nodes.threads(2, meet)
+    return sites
+
+
+def test_a_second_stop_ends_a_leave_that_waits():
+    leaver, silent = silent_neighbour(of_a_run(3600))
+    leaver.stop()
+    assert leaver.over
+    leaver.stop()
+    leaver.leave()
+    assert leaver.report()["phase"] == "done"
+    leaver.close()
+    silent.close()
+
+
+def test_ctrl_c_ends_a_leave_that_waits_after_a_stop(tmp_path):
+    script = tmp_path / "leaves.py"
+    script.write_text("""
+import os, signal, sys, threading
+import numpy, sotto
+from sotto import _waiting
+def made(name):
+    x = numpy.zeros(8, numpy.float32)
+    return sotto.Site(x, name=name, nodes=2, seeds=sys.argv[1], lr=0.1, leave_within=3600)
+def meet(site):
+    site.connect()
+    site.step(numpy.ones(8, numpy.float32))
+def interrupt():
+    while not (_waiting._caller and _waiting._caller.calling):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+leaver, silent = made("a"), made("b")
+threads = [threading.Thread(target=meet, args=(site,)) for site in (leaver, silent)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+leaver.stop()
+threading.Thread(target=interrupt).start()
+try:
+    leaver.leave()
+except KeyboardInterrupt:
+    print("interrupted")
+leaver.close()
+silent.close()
+""")
+    done = nodes.run_script(script, f"127.0.0.1:{nodes.free_port()}")
+    assert done.stdout == "interrupted\n", done.stderr
 
 
 def page(port, name):

@@ -1,7 +1,9 @@
 """Gradients that leave while the backward pass goes on."""
 
 import gc
+import sys
 import threading
+import types
 import weakref
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 import nodes
 import sotto
 import sotto.torch
+from sotto import _early_gradient
 from torch_nodes import bits, same_bits, wrap
 
 WIDTH = 70  # three buckets of 4096 and more
@@ -238,6 +241,48 @@ def test_where_gradients_are_needed_whole_none_leaves_early(local, settings, exp
     play(node, [deep(), deep()], local, **settings)
 
 
+def test_hooks_around_the_steps_of_all_optimizers_see_steps_of_all_parameters():
+    module = sys.modules[torch.optim.Optimizer.__module__]
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is None:
+        pytest.skip("this PyTorch has no hooks of all optimizers")
+
+    def node(rank, model, optimizer):
+        optimizer.zero_grad()
+        hook = register(lambda *_: None)
+        try:
+            assert not optimizer.start_in_backward()
+        finally:
+            hook.remove()
+        both.wait()  # the hooks of the other node are those of all, too
+        assert optimizer.start_in_backward()
+        loss_of(model, rank, 0).backward()
+        optimizer.step()
+
+    both = threading.Barrier(2, timeout=60)
+    play(node, [deep(), deep()], sgd)
+
+
+def test_a_gradient_that_comes_on_another_thread_does_not_leave_early():
+    def slots_on(*devices):
+        parameters = [torch.empty(2, device=device) for device in devices]
+        return types.SimpleNamespace(
+            slots=[types.SimpleNamespace(parameter=parameter) for parameter in parameters]
+        )
+
+    assert _early_gradient.may_wait_in_backward(slots_on("cpu", "cpu"))
+    assert not _early_gradient.may_wait_in_backward(slots_on("cpu", "meta"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA")
+def test_a_gradient_on_cuda_does_not_leave_early():
+    def node(rank, model, optimizer):
+        optimizer.zero_grad()
+        assert not optimizer.start_in_backward()
+
+    play(node, [deep().cuda(), deep().cuda()], sgd)
+
+
 def test_alone_no_gradient_leaves_early():
     model = deep()
     optimizer = wrap(sgd(model), algorithm="choco", buckets=3)
@@ -311,6 +356,28 @@ def test_what_would_come_too_late_for_early_gradients_is_refused():
         del optimizer.grad_scale, optimizer.found_inf
         optimizer.step()
         assert optimizer.optimizer.round == 2
+
+    with_two(work)
+
+
+def flip_two_signs(gradient):
+    """Which leave the sum of all bits, and of all absolute values, as it was."""
+    for number in (int(gradient.argmin()), int(gradient.argmax())):
+        gradient[number].neg_()
+
+
+@pytest.mark.parametrize(
+    "change", [lambda gradient: gradient.copy_(gradient.flip(0)), flip_two_signs]
+)
+def test_early_gradients_that_are_put_in_another_order_or_change_signs_are_refused(change):
+    def work(model, optimizer, rank):
+        loss_of(model, rank, 0).backward()
+        kept = bits_of_gradients(model)
+        change(model.second.weight.grad.data.view(-1))
+        with pytest.raises(sotto.Refused, match="was changed after it had been sent"):
+            optimizer.step()
+        put(model, kept)
+        optimizer.step()
 
     with_two(work)
 
@@ -433,6 +500,34 @@ def test_the_groups_and_state_are_the_program_s_after_a_step():
         assert all(float(each["step"]) == 2 for each in optimizer.state.values())
 
     play(node, [deep(), deep()], LOCAL["adamw"])
+
+
+def test_a_step_that_fails_in_the_pass_ends_all_nodes_and_leaves_groups_and_state():
+    models, store, ended = [deep(), deep()], sotto.Store(), []
+
+    def node(rank):
+        model = models[rank]
+        settings = {"algorithm": "choco", "buckets": 3, "timeout": 60}
+        local = LOCAL["adamw"](model)
+        optimizer = wrap(local, model, nodes=2, rank=rank, store=store, **settings)
+        groups = [group["params"] for group in optimizer.param_groups]
+        with pytest.raises(sotto.Unexpected, match="step rule torch: RuntimeError") as raised:
+            for round in range(50):
+                optimizer.zero_grad()
+                if rank == 1 and round == 2:
+                    optimizer.state[model.second.weight]["exp_avg"] = torch.zeros(3)
+                assert optimizer.start_in_backward()
+                loss_of(model, rank, round).backward()
+                optimizer.step()
+        assert isinstance(raised.value.__cause__, RuntimeError) == (rank == 1)
+        assert all(a is b["params"] for a, b in zip(groups, local.param_groups))
+        assert len(local.param_groups) == 3
+        assert set(local.state) == set(model.parameters())
+        optimizer.close()
+        ended.append(rank)
+
+    nodes.threads(2, node)
+    assert sorted(ended) == [0, 1]
 
 
 def test_a_state_goes_on_after_early_gradients():

@@ -1,5 +1,7 @@
 """Modules of PyTorch at nodes that come and go."""
 
+import threading
+
 import pytest
 import torch
 
@@ -63,6 +65,38 @@ def test_a_site_trains_a_module_and_goes_on_from_its_folder(tmp_path):
             assert site.round == rounds
         ends.append(bits(model))
     assert not same_bits(*ends)
+
+
+def test_a_module_leaves_what_it_holds_to_another_node():
+    run = {"nodes": 2, "algorithm": "pushsum", "mass_return": 0, "lr": 0.05}
+    run = {**run, "seeds": f"127.0.0.1:{free_port()}", "leave_within": 60}
+    gone = threading.Event()
+    held = []
+
+    def step(site, model, rank):
+        site.zero_grad()
+        loss = loss_at(model, rank, site.round)
+        loss.backward()
+        site.step(loss)
+
+    def node(rank):
+        model = net()
+        try:
+            with sotto.torch.Site(model, name="ab"[rank], **run) as site:
+                site.connect()
+                while not gone.is_set() if rank == 0 else site.round < 20:
+                    step(site, model, rank)
+                if rank == 1:
+                    site.leave()
+                    return
+                for _ in range(5):
+                    step(site, model, rank)
+                held.append(site.report()["mass"])
+        finally:
+            gone.set()
+
+    threads(2, node)
+    assert held == [pytest.approx(2)]
 
 
 def test_what_steps_would_not_reach_is_refused():

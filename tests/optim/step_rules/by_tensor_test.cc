@@ -178,6 +178,36 @@ TEST_CASE("parts give the direction of the whole, and clipping goes by the whole
   CHECK(norm(direction, host_ops()) == doctest::Approx(2));
 }
 
+TEST_CASE("rules that go by elements take parts that cut tensors, and with others none do") {
+  const auto made = [](const std::string& names, double clip_norm = INFINITY) {
+    auto rule = make_step_rule(
+        {.rule = names, .learning_rate = 0.1, .momentum = 0.9, .clip_norm = clip_norm});
+    rule->resize(model());
+    return rule;
+  };
+  CHECK_FALSE(made("muon; 1d=adam")->takes_any_part());
+  CHECK_FALSE(made("sgd; 1d=adam", 1)->takes_any_part());
+  const auto whole = made("sgd; 1d=adam");
+  const auto parts = made("sgd; 1d=adam");
+  CHECK(parts->takes_any_part());
+  CHECK_FALSE(parts->by_element());  // they need the names of tensors
+  const std::size_t d = dimension_of(model());
+  const auto x = gaussian(5, d);
+  std::vector<float> expected(d);
+  std::vector<float> direction(d);
+  for (Round t = 0; t < 4; ++t) {
+    const auto g = gaussian(70 + t, d);
+    REQUIRE(whole->direction(t, x, g, expected).ok());
+    parts->begin_parts(t);
+    for (std::size_t first = 0; first < d; first += 7) {
+      const std::size_t size = std::min<std::size_t>(7, d - first);
+      const auto part = [&](auto& of) { return std::span(of).subspan(first, size); };
+      REQUIRE(parts->direction_part(first, part(x), part(g), part(direction)).ok());
+    }
+    CHECK(direction == expected);
+  }
+}
+
 TEST_CASE("a rate that is changed changes the others' in proportion") {
   const auto rule = make_step_rule({.rule = "sgd; 1d=sgd:lr=0.5", .learning_rate = 2});
   ParameterLayout layout;

@@ -24,8 +24,8 @@ class StepSettings {
   void announce(double rate, std::string_view others);
   /// The learning rate of the next step.
   double rate() const { return announced_rate_.value_or(rate_.value_or(agreed_rate_)); }
-  /// StepRule::by_element of the rule.
-  bool by_element() const { return rule_.by_element(); }
+  /// StepRule::takes_any_part of the rule.
+  bool takes_any_part() const { return rule_.takes_any_part(); }
   /// The stamp of these settings for frames.
   SettingsStamp stamp() const;
 
