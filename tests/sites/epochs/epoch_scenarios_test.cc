@@ -158,7 +158,7 @@ TEST_CASE("epochs: a node with another learning rate is found before anybody ste
   world.start("a");
   world.start("b");
   world.start("c", 0.25);
-  CHECK_THROWS_WITH_AS(world.run(kLong), doctest::Contains("learning rates differ"), Violated);
+  CHECK_THROWS_WITH_AS(world.run(kLong), doctest::Contains("rates or settings"), Violated);
   CHECK(world.committed() == 0);
 }
 

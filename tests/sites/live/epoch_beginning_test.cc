@@ -204,11 +204,16 @@ TEST_CASE("epoch beginnings: one that has waited spares a newer one its own wait
 }
 
 TEST_CASE("epoch beginnings: a hello says what was put into it, and nothing else is one") {
-  const EpochHello hello{
-      .incarnation = 7, .history = {1, 2}, .steps = 3, .model = 4, .member = true, .gave_up = true};
+  const EpochHello hello{.incarnation = 7,
+                         .history = {1, 2},
+                         .steps = 3,
+                         .model = 4,
+                         .member = true,
+                         .gave_up = true,
+                         .stuck = true};
   auto bytes = encode(hello);
   CHECK(parse_hello(bytes) == hello);
-  bytes.back() |= std::byte{16};  // a flag of another version
+  bytes.back() |= std::byte{32};  // a flag of another version
   CHECK(!parse_hello(bytes));
   bytes.pop_back();
   CHECK(!parse_hello(bytes));
