@@ -63,7 +63,8 @@ struct Addressee {
 /// One neighbour's influence on the model when the round was collected.
 struct Influence {
   double moved = 0;           ///< distance by which it moved the model
-  double distance = 0;        ///< length of its longest pull before it was cut; 0: unknown
+  /// Length of its longest pull before it was cut; none: there was none, or it is not known.
+  std::optional<double> distance{};
   std::uint64_t cut = 0;      ///< pulls that were cut to the bound
   bool absurd = false;        ///< one pull was longer than any honest site's (PullBound::absurd)
   double excess = 0;          ///< mass of its parcels beyond what a parcel may hold
@@ -71,7 +72,7 @@ struct Influence {
   /// Adds what another parcel of the neighbour did.
   void add(const Influence& more) {
     moved += more.moved;
-    distance = std::max(distance, more.distance);
+    distance = std::max(distance, more.distance);  // none is less than any
     excess += more.excess;
     parcels += more.parcels;
     cut += more.cut;

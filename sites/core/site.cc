@@ -439,8 +439,8 @@ void Site::end_intake(std::span<const MixedPeer> mixed) {
     if (peer.influence.absurd) {
       peer.take_blame(offered_);
     }
-    if (peer.influence.distance > 0 && !peer.ignored(offered_)) {
-      peer.far_pulls.note(peer.influence.distance, peer.influence.cut > 0);
+    if (peer.influence.distance && !peer.ignored(offered_)) {
+      peer.far_pulls.note(*peer.influence.distance, peer.influence.cut > 0);
     }
   }
   note_habits();
