@@ -25,6 +25,7 @@ namespace sotto {
 
 /// What a watch of the list of peers tells.
 struct PeersNews {
+  /// What has happened.
   enum class Kind {
     changed,     ///< other peers, or fewer keys, are in force
     refused,     ///< the file is not taken, and the peers before stay in force

@@ -13,7 +13,8 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/live/epoch_assembly.h>
-#include <sotto/sites/live/epoch_optimizer_run.h>
+
+#include "internal/epoch_optimizer_run.h"
 
 namespace sotto {
 namespace {

@@ -10,8 +10,9 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/live/epoch_assembly.h>
-#include <sotto/sites/live/epoch_optimizer_run.h>
 #include <sotto/sites/process/site_folder.h>
+
+#include "internal/epoch_optimizer_run.h"
 
 namespace sotto {
 namespace {

@@ -41,6 +41,7 @@ struct EpochState {
 std::optional<EpochState> read_epoch_state(SiteFolder& folder, const EpochOptions& options,
                                            const ParameterLayout& layout, std::string& warning);
 
+/// Writes the models that read_epoch_state reads.
 class EpochStateWriter {
  public:
   /// `folder`, null: nothing is written.

@@ -15,8 +15,8 @@ namespace sotto {
 
 class LinkChurn {
  public:
-  using Clock = Deadline::Clock;
-  using Time = Clock::time_point;
+  using Clock = Deadline::Clock;   ///< the caller's
+  using Time = Clock::time_point;  ///< a point of it
 
   /// Meetings in a minute that are nothing out of the ordinary.
   static constexpr double kAMinute = 8;
