@@ -94,12 +94,13 @@ bool EpochOptimizer::Run::run_is_empty() const {
 }
 
 BeginningSight EpochOptimizer::Run::sight() const {
-  using Stand = BeginningSight::Stand;
-  Stand stand = Stand::free;
+  auto stand = BeginningSight::Stand::free;
   if (member_) {
     const bool stuck = member_->standing() == EpochStanding::member && !member_->wants_gradient() &&
                        reporter_.wait_now(parts()).kind == EpochWait::Kind::quorum;
-    stand = stuck ? Stand::stuck : run_is_empty() ? Stand::seeks : Stand::well;
+    stand = stuck            ? BeginningSight::Stand::stuck
+            : run_is_empty() ? BeginningSight::Stand::seeks
+                             : BeginningSight::Stand::well;
   }
   const bool alone =
       up_ == 1 && (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
