@@ -70,8 +70,10 @@ def test_a_site_trains_a_module_and_goes_on_from_its_folder(tmp_path):
 def test_a_module_leaves_what_it_holds_to_another_node():
     run = {"nodes": 2, "algorithm": "pushsum", "mass_return": 0, "lr": 0.05}
     run = {**run, "seeds": f"127.0.0.1:{free_port()}", "leave_within": 60}
+    models = [net(), net()]  # here, as PyTorch's seed is of the process
     gone = threading.Event()
     held = []
+    sites = []
 
     def step(site, model, rank):
         site.zero_grad()
@@ -80,9 +82,10 @@ def test_a_module_leaves_what_it_holds_to_another_node():
         site.step(loss)
 
     def node(rank):
-        model = net()
+        model = models[rank]
         try:
             with sotto.torch.Site(model, name="ab"[rank], **run) as site:
+                sites.append(site)
                 site.connect()
                 while not gone.is_set() if rank == 0 else site.round < 20:
                     step(site, model, rank)
@@ -92,6 +95,10 @@ def test_a_module_leaves_what_it_holds_to_another_node():
                 for _ in range(5):
                     step(site, model, rank)
                 held.append(site.report()["mass"])
+        except BaseException:  # the other one is not left to wait for this one
+            for site in sites:
+                site.stop()
+            raise
         finally:
             gone.set()
 
