@@ -62,7 +62,7 @@ struct Addressee {
 
 /// One neighbour's influence on the model when the round was collected.
 struct Influence {
-  double moved = 0;           ///< distance by which it moved the model
+  double moved = 0;  ///< distance by which it moved the model
   /// Length of its longest pull before it was cut; none: there was none, or it is not known.
   std::optional<double> distance{};
   std::uint64_t cut = 0;      ///< pulls that were cut to the bound
