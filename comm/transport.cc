@@ -61,16 +61,6 @@ constexpr std::array kBackends = {
             if_built<SOTTO_HAVE_NCCL>(internal::make_nccl_transport)},
 };
 
-constexpr auto kTransports = [] {
-  std::array<TransportInfo, kBackends.size()> infos{};
-  std::ranges::transform(kBackends, infos.begin(), [](const Backend& backend) {
-    TransportInfo info = backend.info;
-    info.available = backend.make != nullptr;
-    return info;
-  });
-  return infos;
-}();
-
 void check_peers(std::string_view field, const std::vector<Rank>& peers,
                  const TransportOptions& options) {
   const auto shown = fmt::format("{}", fmt::join(peers, ","));
@@ -121,15 +111,27 @@ std::size_t least_files(const TransportOptions& options) {
 
 }  // namespace
 
-std::span<const TransportInfo> transports() { return kTransports; }
+std::span<const TransportInfo> transports() {
+  // Not constexpr: under its sanitizer GCC takes no function's address for a constant.
+  static const auto infos = [] {
+    std::array<TransportInfo, kBackends.size()> all{};
+    std::ranges::transform(kBackends, all.begin(), [](const Backend& backend) {
+      TransportInfo info = backend.info;
+      info.available = backend.make != nullptr;
+      return info;
+    });
+    return all;
+  }();
+  return infos;
+}
 
 const TransportInfo& transport_info(std::string_view name) {
-  for (const TransportInfo& info : kTransports) {
+  for (const TransportInfo& info : transports()) {
     if (info.name == name) {
       return info;
     }
   }
-  refuse_unknown("transport", name, names_of(kTransports));
+  refuse_unknown("transport", name, names_of(transports()));
 }
 
 void check_transport(std::string_view name, const TransportOptions& options) {
