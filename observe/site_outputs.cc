@@ -90,6 +90,14 @@ struct SiteOutputs::Parts {
     options.audit = &audit_.emplace(options_.audit, options.name);
   }
 
+  /// Throws Error where an audit file is wanted, which a run without a list of peers does not have.
+  void refuse_audit() const {
+    if (!options_.audit.empty()) {
+      refuse("audit", options_.audit,
+             "a run whose nodes come and go has no list of peers; leave it out");
+    }
+  }
+
   /// Begins with the list in force, once all outputs are there.
   void note_list_of(const SiteOptions& options) {
     list_ = options.security.peers;
@@ -160,7 +168,9 @@ SiteOutputs::SiteOutputs(SiteOutputOptions options, SiteListener next, const Spe
 SiteOutputs::~SiteOutputs() = default;
 
 void SiteOutputs::attach(SiteOptions& options) {
-  if (!parts_->options().audit.empty()) {
+  if (options.roster) {
+    parts_->refuse_audit();
+  } else if (!parts_->options().audit.empty()) {
     parts_->attach_audit(options);
   }
   parts_->attach(options);
@@ -168,10 +178,7 @@ void SiteOutputs::attach(SiteOptions& options) {
 }
 
 void SiteOutputs::attach(EpochOptions& options) {
-  if (!parts_->options().audit.empty()) {
-    refuse("audit", parts_->options().audit,
-           "a run whose nodes come and go has no list of peers; leave it out");
-  }
+  parts_->refuse_audit();
   parts_->attach(options);
 }
 

@@ -32,8 +32,8 @@ class SiteOutputs {
   SiteOutputs& operator=(const SiteOutputs&) = delete;
 
   /// Opens the files, listens, and has the site of these options write to them. The audit file gets
-  /// the list of peers in force. Throws Error for a file that cannot be written, and Shortage for a
-  /// port that cannot be had.
+  /// the list of peers in force, and is refused where a roster stands in place of one. Throws Error
+  /// for a file that cannot be written, and Shortage for a port that cannot be had.
   void attach(SiteOptions& options);
   /// As above. An audit file is refused: such a run has no list of peers.
   void attach(EpochOptions& options);

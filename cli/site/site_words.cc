@@ -1,20 +1,22 @@
 #include "site_words.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/sites/live/epoch_wait.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
 namespace sotto::cli {
 namespace {
 
-/// Seconds of a wait from which on a page tells of it.
-constexpr double kToldAfterS = 2;
+/// A wait that is shorter is everyday.
+constexpr std::chrono::duration<double> kToldAfter = EpochWaitWatch::kTellAfter;
 
 std::string ago(double then, double now) {
   if (then <= 0) {
@@ -165,7 +167,7 @@ void print_epoch(const console::Output& output, const Json& epoch) {
   output.line(text);
   const auto kind = epoch.at("waits_for").get<std::string>();
   const double waits_s = epoch.at("waits_s").get<double>();
-  if (!kind.empty() && waits_s >= kToldAfterS) {  // each step waits for others for a moment
+  if (!kind.empty() && waits_s >= kToldAfter.count()) {  // each step waits for others for a moment
     const auto lost = epoch.at("lost").get<std::vector<std::string>>();
     output.line(fmt::format("IT WAITS for {:.0f} s now: {}{}{}", waits_s, kind,
                             lost.empty() ? "" : "; lost: ", fmt::join(lost, ", ")));

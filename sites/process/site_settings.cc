@@ -137,10 +137,8 @@ bool is_by_roster(const SiteSettings& o) {
 
 void refuse_of_lists(const SiteSettings& o) {
   const std::string state = state_of(o);
-  for (const auto& [setting, value] : {std::pair("peers", &o.names.peers),
-                                       {"state", &state},
-                                       {"source", &o.source},
-                                       {"audit", &o.outputs.audit}}) {
+  for (const auto& [setting, value] :
+       {std::pair("peers", &o.names.peers), {"state", &state}, {"source", &o.source}}) {
     if (!value->empty()) {
       refuse(setting, *value, "a run whose nodes come and go has none: leave it out");
     }

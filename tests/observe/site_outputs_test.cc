@@ -155,6 +155,8 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
                        "audit: 'audit' is refused: a run whose nodes come and go has no list of "
                        "peers; leave it out",
                        Error);
+  SiteOptions by_roster = options_by_roster({}, "two");
+  CHECK_THROWS_WITH_AS(audited.attach(by_roster), doctest::Contains("has no list of peers"), Error);
 }
 
 TEST_CASE("a monitor listens on this host alone") {

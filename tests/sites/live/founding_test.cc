@@ -218,6 +218,20 @@ EpochOptions first_of(const std::string& seed, std::size_t least) {
   return options;
 }
 
+/// A node that begins a run, in which it is alone and makes no step, and a process that may be in
+/// another.
+struct Yielding {
+  std::string seed = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<float> x = std::vector<float>(5);
+  EpochOptimizer node{first_of(seed, 2), x};
+  Elsewhere other{named_other(first_of(seed, 2)), x.size()};
+
+  static EpochOptions named_other(EpochOptions options) {
+    options.name = "other";
+    return options;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("live epochs: a run that meets one with more steps ends, and says so") {
@@ -240,15 +254,11 @@ TEST_CASE("live epochs: a run that meets one with more steps ends, and says so")
 }
 
 TEST_CASE("live epochs: a run without a step gives way to another, and its node joins that") {
-  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
-  std::vector<float> x(5);
-  EpochOptimizer node(first_of(seed, 2), x);
-  EpochOptions options = first_of(seed, 2);
-  options.name = "other";
-  Elsewhere other(options, x.size());
+  Yielding all;
+  EpochOptimizer& node = all.node;
   REQUIRE(node.connect().ok());  // a run begins, and with one member of two it makes no step
-  auto step = std::async(std::launch::async, [&] { return node.step(x); });
-  other.say(3);
+  auto step = std::async(std::launch::async, [&] { return node.step(all.x); });
+  all.other.say(3);
   while (node.report().epoch->standing != "joining") {
     REQUIRE(step.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout);
   }
@@ -259,17 +269,13 @@ TEST_CASE("live epochs: a run without a step gives way to another, and its node 
 }
 
 TEST_CASE("live epochs: a run is given up between two parts of a gradient") {
-  const std::string seed = "127.0.0.1:" + std::to_string(free_port());
-  std::vector<float> x(5);
-  EpochOptimizer node(first_of(seed, 2), x);
-  EpochOptions options = first_of(seed, 2);
-  options.name = "other";
-  Elsewhere other(options, x.size());
+  Yielding all;
+  EpochOptimizer& node = all.node;
   REQUIRE(node.connect().ok());
   const std::vector<float> first(2);
   const std::vector<float> rest(3);
   REQUIRE(node.gradient_part(0, first).ok());
-  other.say(3);
+  all.other.say(3);
   while (node.report().epoch->standing != "joining") {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -281,7 +287,7 @@ TEST_CASE("live epochs: a run is given up between two parts of a gradient") {
   node.cancel();
   CHECK(node.gradient_part(0, first).fault() == Fault::stopped);
   node.cancel();
-  CHECK(node.step(x).status().fault() == Fault::stopped);
+  CHECK(node.step(all.x).status().fault() == Fault::stopped);
 }
 
 TEST_CASE("live epochs: a first seed whose run dies before it was let in begins one of its own") {
