@@ -126,9 +126,9 @@ Status EpochOptimizer::Run::run_goes_on() const {
                         end->steps)};
   }
   if (!member_ && begin_ && node_.rounds_are_over(begin_->step)) {
-    return {Fault::ended, fmt::format("the model in {} has had all {} steps: give more rounds, or "
-                                      "another folder",
-                                      options_.state, begin_->step)};
+    return {Fault::ended, fmt::format("the model in {} has had {} steps, and `rounds` is {}: give "
+                                      "more rounds, or another folder",
+                                      options_.state, begin_->step, options_.rounds)};
   }
   const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
   const bool heard = member_ ? member_->hears_members() : links_->hears_of_run();
