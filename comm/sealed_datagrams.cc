@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sodium.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/comm/trust/sealed_message.h>
 
 #include "internal/address/address.h"
 #include "internal/address/host_port.h"
@@ -29,8 +29,6 @@ namespace {
 using internal::Address;
 using internal::HostPort;
 
-constexpr std::size_t kNonceBytes = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
-constexpr std::size_t kSealBytes = kNonceBytes + crypto_aead_xchacha20poly1305_ietf_ABYTES;
 constexpr std::size_t kLongestDatagram = 2048;  // a datagram
 /// A name is asked for again after so long: a cluster's names move.
 constexpr std::chrono::seconds kAskNameAgain{30};
@@ -39,10 +37,6 @@ constexpr int kMostPortsTried = 32;
 constexpr std::size_t kMostNamesKept = 64;
 /// Datagrams that do not open and are dropped in one call whose deadline is over.
 constexpr int kMostDropped = 64;
-
-const unsigned char* seal_bytes(std::span<const std::byte> bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
 
 HostPort datagram_host(std::string_view field, const std::string& text) {
   // Port 0 is no address of a peer, and means any here.
@@ -158,7 +152,22 @@ struct SeedPlaces {
   std::optional<int> own_port;
 };
 
-SeedPlaces places_of(const std::vector<std::string>& seeds) {
+/// The address from which this machine reaches HOST:PORT, which may be a name, or by which it reaches
+/// anything where that is a name of its own; none where there is no such address.
+std::optional<Address> route_towards(const HostPort& place) {
+  for (const Address& address : internal::resolve_all(place.host)) {
+    if (is_loopback(address.numeric) && !means_loopback(place.host)) {
+      return route_towards(*internal::parse_host_port(kAnywhere));
+    }
+    if (auto route = route_to(address.endpoint(fmt::to_string(place.port)))) {
+      return route;
+    }
+  }
+  return std::nullopt;
+}
+
+SeedPlaces places_of(const DatagramPlace& place) {
+  const std::vector<std::string>& seeds = place.seeds;
   SeedPlaces places;
   for (const std::string& seed : seeds) {
     const HostPort wanted = datagram_host("seeds", seed);
@@ -180,7 +189,9 @@ SeedPlaces places_of(const std::vector<std::string>& seeds) {
     }
   }
   if (seeds.empty()) {
-    places.route = Address{.numeric = "127.0.0.1", .ipv6 = false};
+    const auto towards =
+        place.towards.empty() ? std::nullopt : route_towards(datagram_host("seeds", place.towards));
+    places.route = towards.value_or(Address{.numeric = "127.0.0.1", .ipv6 = false});
   } else if (!places.route) {
     refuse("seeds", seeds.front(),
            "no seed has an address here that other machines reach: where the names are right, say "
@@ -200,7 +211,7 @@ FileDescriptor bind_at(const DatagramPlace& place) {
     }
     return socket;
   }
-  const SeedPlaces places = places_of(place.seeds);
+  const SeedPlaces places = places_of(place);
   for (const auto& [address, port] : places.seats) {
     if (FileDescriptor socket = bound_both(address, port)) {
       (void)internal::resolve_bind_address("seeds", address.numeric, reach);
@@ -229,9 +240,7 @@ struct SealedDatagrams::Name {
 };
 
 SealedDatagrams::SealedDatagrams(const DatagramPlace& place, PrivateKey key)
-    : key_(std::move(key)), socket_(bind_at(place)), address_(own_address(socket_)) {
-  check(sodium_init() >= 0, "libsodium starts");
-}
+    : key_(std::move(key)), socket_(bind_at(place)), address_(own_address(socket_)) {}
 
 SealedDatagrams::~SealedDatagrams() = default;
 
@@ -313,12 +322,7 @@ void SealedDatagrams::send(const std::string& to, std::span<const std::byte> mes
   if (endpoints.empty() || message.size() + kSealBytes > kLongestDatagram) {
     return;
   }
-  std::vector<unsigned char> sealed(message.size() + kSealBytes);
-  randombytes_buf(sealed.data(), kNonceBytes);
-  unsigned long long length = 0;
-  (void)crypto_aead_xchacha20poly1305_ietf_encrypt(
-      sealed.data() + kNonceBytes, &length, seal_bytes(message), message.size(), nullptr, 0,
-      nullptr, sealed.data(), seal_bytes(key_.bytes()));
+  const std::vector<std::byte> sealed = seal_message(message, key_);
   for (const std::string& endpoint : endpoints) {
     const auto address = internal::numeric_address(endpoint);
     (void)::sendto(socket_.get(), sealed.data(), sealed.size(), MSG_NOSIGNAL, address->ai_addr,
@@ -326,22 +330,8 @@ void SealedDatagrams::send(const std::string& to, std::span<const std::byte> mes
   }
 }
 
-std::optional<std::vector<std::byte>> SealedDatagrams::opened(
-    std::span<const unsigned char> sealed) const {
-  if (sealed.size() < kSealBytes) {
-    return std::nullopt;
-  }
-  std::vector<std::byte> message(sealed.size() - kSealBytes);
-  unsigned long long length = 0;
-  const int opens = crypto_aead_xchacha20poly1305_ietf_decrypt(
-      reinterpret_cast<unsigned char*>(message.data()), &length, nullptr,
-      sealed.data() + kNonceBytes, sealed.size() - kNonceBytes, nullptr, 0, sealed.data(),
-      seal_bytes(key_.bytes()));
-  return opens == 0 ? std::optional(std::move(message)) : std::nullopt;
-}
-
 std::optional<ReceivedDatagram> SealedDatagrams::receive(Deadline deadline) {
-  std::array<unsigned char, kLongestDatagram> sealed{};
+  std::array<std::byte, kLongestDatagram> sealed{};
   int dropped = 0;
   do {
     sockaddr_storage from{};
@@ -353,7 +343,7 @@ std::optional<ReceivedDatagram> SealedDatagrams::receive(Deadline deadline) {
     }
     const auto size = static_cast<std::size_t>(got);
     if (size <= sealed.size()) {
-      if (auto message = opened(std::span(sealed).first(size))) {
+      if (auto message = open_message(std::span(sealed).first(size), key_)) {
         return ReceivedDatagram{.from = address_text(from), .message = std::move(*message)};
       }
     }

@@ -1,9 +1,8 @@
 // Short messages between the nodes of one run, which may be lost: datagrams of UDP, each sealed
 // with a key that all nodes of the run share.
 //
-// A datagram is 24 random bytes, and the message sealed under them and the key
-// (XChaCha20-Poly1305 of libsodium, 16 bytes more). What does not open is dropped and counted. One
-// that is sent again by somebody else opens, too: receivers must bear with what they have seen.
+// A datagram is a sealed message (trust/sealed_message.h). What does not open is dropped and counted.
+// One that is sent again by somebody else opens, too: receivers must bear with what they have seen.
 //
 // Thread safety: one thread at a time. Ownership: its sockets and the key. Names of
 // hosts that are sent to are looked up in threads that it leaves behind; the constructor waits for
@@ -18,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/file_descriptor.h>
@@ -27,13 +27,17 @@
 
 namespace sotto {
 
+/// An address that no machine has (RFC 5737): a machine reaches it by its default route.
+inline constexpr std::string_view kAnywhere = "192.0.2.1:9";
+
 /// Where a node receives datagrams, and takes connections at the same port.
 struct DatagramPlace {
   /// HOST:PORT; port 0: any that is free. Empty: the first of `seeds` that is an address of this
-  /// machine and not taken, else the address from which this machine reaches the first of them, at
-  /// any free port; loopback where there are none.
+  /// machine and not taken, else the address from which this machine reaches the first of them, or
+  /// `towards` where there are none, at any free port; else loopback.
   std::string listen{};
   std::vector<std::string> seeds{};  ///< HOST:PORT of nodes that others look for
+  std::string towards{};  ///< HOST:PORT of anything where the other nodes are; empty: nothing
   bool beyond_loopback = false;      ///< whether the address may be one that other machines reach
 };
 
@@ -76,8 +80,6 @@ class SealedDatagrams {
  private:
   struct Name;
 
-  /// The message of a datagram; none: it does not open.
-  std::optional<std::vector<std::byte>> opened(std::span<const unsigned char> sealed) const;
   /// Endpoints of other machines that HOST:PORT stands for as well as for this one; none: it is not
   /// where this is bound.
   std::optional<std::vector<std::string>> shared_with(const std::string& to);

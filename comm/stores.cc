@@ -1,10 +1,14 @@
 #include <sotto/comm/stores.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/comm/shared_store.h>
 
 #include "internal/address/address.h"
 #include "internal/address/host_port.h"
@@ -96,6 +100,52 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, const StoreO
   const StopRequest stop = asked == nullptr ? StopRequest() : *asked;
   return parsed.kind == StoreUrl::Kind::redis ? make_redis_store(host, port, parsed.path, stop)
                                               : make_torch_store(host, port, parsed.path, stop);
+}
+
+bool names_store(std::string_view text) {
+  constexpr auto kSchemes =
+      std::to_array<std::string_view>({"memory:", "file:", "tcp://", "redis://", kTorchScheme});
+  return std::ranges::any_of(kSchemes,
+                             [&](std::string_view scheme) { return text.starts_with(scheme); });
+}
+
+void check_shared_store(std::string_view field, const std::string& url) {
+  using Kind = StoreUrl::Kind;
+  try {
+    const StoreUrl parsed = parse_url(url);
+    if ((parsed.kind == Kind::file && !parsed.path.empty()) || parsed.kind == Kind::redis) {
+      return;
+    }
+  } catch (const Error& error) {
+    throw error.renamed(field);
+  }
+  refuse(field, url,
+         "nodes that come and go meet in file:DIR or redis://HOST:PORT/PREFIX, which need none of "
+         "them to be there");
+}
+
+std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std::string& url,
+                                               StopRequest stop) {
+  check_shared_store(field, url);
+  const StoreUrl parsed = parse_url(url);
+  try {
+    const auto& [host, port] = parsed.address;
+    const auto shared = std::dynamic_pointer_cast<SharedStore>(
+        parsed.kind == StoreUrl::Kind::file
+            ? make_file_store(parsed.path)
+            : make_redis_store(host, port, parsed.path, std::move(stop)));
+    check(shared != nullptr, "stores in files and in Redis are shared");
+    return shared;
+  } catch (const Error& error) {
+    throw error.renamed(field);
+  }
+}
+
+std::string server_of_store(const std::string& url) {
+  const StoreUrl parsed = parse_url(url);
+  const auto& [host, port] = parsed.address;
+  const bool ipv6 = host.find(':') != std::string::npos;
+  return port == 0 ? "" : fmt::format(fmt::runtime(ipv6 ? "[{}]:{}" : "{}:{}"), host, port);
 }
 
 #if !SOTTO_HAVE_ZMQ

@@ -35,6 +35,15 @@ Status check_store_entry(std::string_view key, std::span<const std::byte> value)
   return check_store_key(key);
 }
 
+Status check_store_claim(std::string_view key, std::span<const std::byte> value,
+                         std::size_t most) {
+  if (value.empty() || value.size() > most) {
+    return {Fault::malformed, fmt::format("a store value of {} bytes: 1 to {} are claimed with",
+                                          value.size(), most)};
+  }
+  return check_store_key(key);
+}
+
 Status store_overdue(std::string_view key) {
   return {Fault::deadline, fmt::format("nobody published '{}' in the store in time", key)};
 }
@@ -44,6 +53,11 @@ Status store_overdue(std::string_view key, const Deadline& deadline) {
              ? Status(Fault::stopped,
                       fmt::format("stopped while waiting for '{}' in the store", key))
              : store_overdue(key);
+}
+
+Status store_unclaimed(std::string_view key) {
+  return {Fault::malformed,
+          fmt::format("'{}' is empty in the store, or is removed again and again", key)};
 }
 
 Status store_replaced(std::string_view key) {

@@ -4,11 +4,15 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/shared_store.h>
 #include <sotto/comm/stores.h>
 
 #include "../internal/address/tcp.h"
@@ -32,7 +36,7 @@ constexpr std::chrono::seconds kRedisPatience{30};
 /// A look at a key takes a round trip, however soon the wait for the key ends.
 constexpr std::chrono::milliseconds kRedisRoundTrip{1000};
 
-class RedisStore final : public Store {
+class RedisStore final : public SharedStore {
  public:
   RedisStore(std::string host, int port, std::string prefix, StopRequest stop)
       : host_(std::move(host)), port_(port), prefix_(std::move(prefix)), stop_(std::move(stop)) {}
@@ -40,6 +44,10 @@ class RedisStore final : public Store {
   Status set(std::string_view key, std::span<const std::byte> value) override;
   Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override;
   Status remove(std::string_view key) override;
+  Result<std::optional<std::vector<std::byte>>> look(std::string_view key, std::size_t most,
+                                                     Deadline deadline) override;
+  Result<std::vector<std::byte>> claim(std::string_view key, std::span<const std::byte> value,
+                                       std::size_t most, Deadline deadline) override;
 
  private:
   Result<Reply> ask_once(std::initializer_list<std::string_view> words, Deadline deadline);
@@ -161,6 +169,55 @@ Status RedisStore::remove(std::string_view key) {
   }
   return ask({"DEL", prefix_ + std::string(key)}, internal::server_deadline(kRedisPatience, stop_))
       .status();
+}
+
+Result<std::optional<std::vector<std::byte>>> RedisStore::look(std::string_view key,
+                                                               std::size_t most,
+                                                               Deadline deadline) {
+  if (auto fits = internal::check_store_key(key); !fits) {
+    return fits;
+  }
+  // One byte more than may be there tells a value that is too long, however long it is.
+  const auto reply =
+      ask({"GETRANGE", prefix_ + std::string(key), "0", fmt::to_string(most)}, deadline);
+  if (!reply) {
+    return reply.status();
+  }
+  const redisReply& found = **reply;
+  if (found.type != REDIS_REPLY_STRING || found.len > most) {
+    return Status(Fault::malformed,
+                  fmt::format("redis at {}:{}: '{}{}' is no value of at most {} bytes", host_,
+                              port_, prefix_, key, most));
+  }
+  if (found.len == 0) {
+    return std::optional<std::vector<std::byte>>();
+  }
+  const auto* bytes = reinterpret_cast<const std::byte*>(found.str);
+  return std::optional(std::vector(bytes, bytes + found.len));
+}
+
+Result<std::vector<std::byte>> RedisStore::claim(std::string_view key,
+                                                 std::span<const std::byte> value,
+                                                 std::size_t most, Deadline deadline) {
+  if (auto fits = internal::check_store_claim(key, value, most); !fits) {
+    return fits;
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
+  for (int tries = 0; tries < internal::kMostClaims; ++tries) {
+    // Sent again after a lost answer it finds its own value, which is what is returned.
+    const auto reply = ask({"SET", prefix_ + std::string(key), bytes, "NX"}, deadline);
+    if (!reply) {
+      return reply.status();
+    }
+    auto there = look(key, most, deadline);
+    if (!there) {
+      return there.status();
+    }
+    if (*there) {
+      return std::move(**there);
+    }
+  }
+  return internal::store_unclaimed(key);
 }
 
 }  // namespace

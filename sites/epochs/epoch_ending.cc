@@ -212,14 +212,14 @@ EpochValue EpochEnding::founding_value() const {
   if (before.history != History{}) {
     return before;  // somebody has accepted it
   }
-  // No two proposals of a member have one ballot, and no two members of a process one stay.
+  // Where it is drawn, no two proposals of a member have one ballot, and no two members of a process one stay.
   ByteBuffer drawn;
   drawn.write_string(place_.self.name);
   drawn.write(place_.self.incarnation);
   drawn.write(place_.self.stay);
   drawn.write(vote_.proposal()->number);
-  EpochValue value{
-      .members = {}, .base = 0, .carry = std::nullopt, .history = xxh3_128(drawn.bytes())};
+  const History own = setup_.history != History{} ? setup_.history : xxh3_128(drawn.bytes());
+  EpochValue value{.members = {}, .base = 0, .carry = std::nullopt, .history = own};
   for (const auto& [voter, promise] : vote_.promises()) {
     value.base = std::max(value.base, promise.step);
   }

@@ -28,6 +28,8 @@ struct EpochSetup {
   /// Names of the nodes that found a run by more than half of them, in one order on all; empty, or
   /// without this node: it only joins.
   std::vector<std::string> founders{};
+  /// The run that founders decide on, the same at all of them; zeros: it is drawn.
+  History history{};
   std::size_t least = 1;                  ///< MIN: with fewer members no step begins
   std::size_t most = kMostEpochMembers;   ///< MAX: members of an epoch
   std::span<float> parameters{};          ///< x, which must outlive the member and stay in place

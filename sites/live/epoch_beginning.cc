@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace sotto {
 namespace {
 
+using Founder = BeginningSight::Founder;
 using Stand = BeginningSight::Stand;
 using Move = EpochBeginning::Move;
 
@@ -59,6 +61,11 @@ Move EpochBeginning::look(const BeginningSight& sight, Time now) {
     enough_.reset();
     heard_none_.reset();
   }
+  if (std::exchange(begun_, sight.begun) != sight.begun) {
+    // Another node has begun a run, which is to be waited for as the one before was.
+    enough_.reset();
+    gave_up_ = false;
+  }
   // A run that goes on is better than one that cannot.
   const bool elsewhere = any_heard(sight, [&](const EpochHello& hello) {
     return hello.member && !hello.stuck && hello.history != sight.run;
@@ -86,10 +93,15 @@ Move EpochBeginning::look_free(const BeginningSight& sight, Time now) {
     enough_.reset();
     return Move::join;
   }
+  if (sight.founder == Founder::this_node) {
+    return Move::found;  // no other node may
+  }
   // Where a model is there, others may have a newer one, and are given time to come.
   const bool first = sight.model == 0 || !again_after_;
   const bool others = sight.nodes_up > 1 && sight.all_greeted;
-  if (sight.first_seed && sight.up && sight.nodes_up >= sight.least && (sight.alone || others) &&
+  const bool founder =
+      sight.founder == Founder::any || (sight.founder == Founder::first_seed && sight.first_seed);
+  if (founder && sight.up && sight.nodes_up >= sight.least && (sight.alone || others) &&
       first && is_newest(sight)) {
     return Move::found;
   }
@@ -99,8 +111,10 @@ Move EpochBeginning::look_free(const BeginningSight& sight, Time now) {
       gave_up_ || any_heard(sight, [](const EpochHello& hello) { return hello.gave_up; });
   const bool could = sight.up && are_enough(sight) && (sight.all_greeted || gave_up_);
   // Nodes without a model may be those of a run that is over, started again: of these the first
-  // seed alone begins a run, which knows by its votes.
-  const bool may = sight.model > 0 || sight.first_seed;
+  // seed alone begins a run, which knows by its votes, or any that knows by the store.
+  const bool knows = sight.founder == Founder::any || sight.founder == Founder::nobody;
+  const bool may = sight.founder != Founder::unknown &&
+                   (sight.model > 0 || sight.first_seed || knows);
   return again_after_ && could && waited_for && may && is_newest(sight) ? Move::found : Move::none;
 }
 

@@ -26,7 +26,17 @@ struct BeginningSight {
     stuck,  ///< it is a member, and those that are lost are too many to go on without
     well,   ///< it is in a run, or on its way into one
   };
+  /// Which node begins the first run.
+  enum class Founder : std::uint8_t {
+    first_seed,  ///< the one that has the address of the first seed
+    unknown,     ///< nodes find each other by a store, which has yet to answer
+    any,         ///< by the store no run was begun: any node
+    nobody,      ///< by the store a run was begun: none, unless that one is lost
+    this_node,   ///< by the store it is this one, of all that wanted to
+  };
   Stand stand = Stand::free;
+  Founder founder = Founder::first_seed;
+  std::uint64_t begun = 0;   ///< runs that were begun by the store
   std::string name{};        ///< this node's name
   Round model = 0;           ///< steps that its model has had
   bool first_seed = false;   ///< it has the address of the first seed
@@ -84,6 +94,7 @@ class EpochBeginning {
 
   const std::optional<Time> again_after_;
   BeginningSight::Stand stand_ = BeginningSight::Stand::well;
+  std::uint64_t begun_ = 0;  ///< as the latest sight had it
   Span enough_;      ///< MIN nodes are up
   Span heard_none_;  ///< all have been heard, and no member of the run that is sought
   bool gave_up_ = false;

@@ -61,7 +61,7 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
                    reporter_.tell(Level::error, SiteEvent::Kind::failed, fault.message());
                  }}) {
   const auto lock = node_.pause();
-  make_member(false);  // what is refused is refused here
+  make_member(std::nullopt);  // what is refused is refused here
   member_.reset();
   load_state();
   // All have left that run, and only with begin_again_after it is not the end.
@@ -124,6 +124,14 @@ Status EpochOptimizer::Run::run_goes_on() const {
             fmt::format("the run that this node began is over, after step {}: to begin another, "
                         "give another folder for the state",
                         end->steps)};
+  }
+  if (const auto end = member_ ? std::nullopt : stored_runs().end;
+      end &&
+      ((end->all_left && !options_.begin_again_after) || node_.rounds_are_over(end->steps))) {
+    return {Fault::ended,
+            fmt::format("the run of {} is over, after step {}: to begin another, give another "
+                        "folder or prefix",
+                        options_.roster.seeds.front(), end->steps)};
   }
   if (!member_ && begin_ && node_.rounds_are_over(begin_->step)) {
     return {Fault::ended, fmt::format("the model in {} has had {} steps, and `rounds` is {}: give "
@@ -481,9 +489,12 @@ Status EpochOptimizer::Run::note_end() {
   if (all_left) {
     roster_->note_end();
   }
-  return all_left || node_.rounds_are_over(round_)
-             ? votes_.note({.steps = round_, .all_left = all_left})
-             : Status();
+  const bool over = all_left || node_.rounds_are_over(round_);
+  SeedStore* const store = roster_ ? roster_->store() : nullptr;
+  if (over && store != nullptr && member_) {
+    store->note_end(member_->history(), {.steps = round_, .all_left = all_left});
+  }
+  return over ? votes_.note({.steps = round_, .all_left = all_left}) : Status();
 }
 
 SiteResult EpochOptimizer::Run::result() const {

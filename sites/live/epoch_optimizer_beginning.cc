@@ -9,6 +9,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/base/xxh3.h>
 #include <sotto/sites/live/epoch_assembly.h>
 #include <sotto/sites/process/site_folder.h>
 
@@ -26,12 +27,13 @@ constexpr std::chrono::milliseconds kLookAtRunEvery{50};
 
 }  // namespace
 
-void EpochOptimizer::Run::make_member(bool founder) {
+void EpochOptimizer::Run::make_member(const std::optional<sites::History>& founded) {
   if (local_) {
     local_->take_initial();
   }
   sites::EpochSetup setup =
-      member_setup(options_, founder, local_ ? local_->run_model() : parameters_, layout_);
+      member_setup(options_, founded.has_value(), local_ ? local_->run_model() : parameters_, layout_);
+  setup.history = founded.value_or(sites::History{});
   setup.incarnation = incarnation_;
   setup.stay = stay_;
   member_.emplace(std::move(setup), now());
@@ -104,7 +106,10 @@ BeginningSight EpochOptimizer::Run::sight() const {
   }
   const bool alone =
       up_ == 1 && (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
+  const StoredRuns stored = stored_runs();
   return {.stand = stand,
+          .founder = founder(stored),
+          .begun = stored.latest ? stored.latest->number : 0,
           .name = options_.name,
           .model = model_steps(),
           .first_seed = first_seed_,
@@ -130,7 +135,7 @@ Status EpochOptimizer::Run::follow_beginning() {
   }
   looked_ = Clock::now();
   if (!member_ && first_seed_ && has_votes()) {
-    make_member(true);
+    make_member(sites::History{});
     const Status status = member_->load_founding_votes(votes_.found());
     return status.ok() ? status : throw Error("state", status.message());
   }
@@ -140,7 +145,8 @@ Status EpochOptimizer::Run::follow_beginning() {
     case EpochBeginning::Move::none:
       break;
     case EpochBeginning::Move::join:
-      make_member(false);
+      drop_claim();
+      make_member(std::nullopt);
       break;
     case EpochBeginning::Move::found:
       return found_run();
@@ -156,7 +162,57 @@ Status EpochOptimizer::Run::follow_beginning() {
   return {};
 }
 
+StoredRuns EpochOptimizer::Run::stored_runs() const {
+  SeedStore* const store = roster_ ? roster_->store() : nullptr;
+  return store == nullptr ? StoredRuns{} : store->runs();
+}
+
+BeginningSight::Founder EpochOptimizer::Run::founder(const StoredRuns& stored) const {
+  using Founder = BeginningSight::Founder;
+  if (!by_store(options_.roster)) {
+    return Founder::first_seed;
+  }
+  return !stored.known                       ? Founder::unknown
+         : !stored.latest                    ? Founder::any
+         : claim_ && stored.latest == claim_ ? Founder::this_node
+                                             : Founder::nobody;
+}
+
+bool EpochOptimizer::Run::claim_run() {
+  const StoredRuns stored = stored_runs();
+  if (founder(stored) == BeginningSight::Founder::this_node) {
+    return true;
+  }
+  const std::uint64_t begun = stored.latest ? stored.latest->number : 0;
+  if (!claim_ || claim_->number <= begun) {
+    ByteBuffer drawn;
+    drawn.write_string(options_.name);
+    drawn.write(incarnation_);
+    drawn.write(stay_);
+    drawn.write(begun);
+    claim_ = StoredRun{.number = begun + 1,
+                       .id = xxh3_128(drawn.bytes()),
+                       .name = options_.name,
+                       .address = roster_->address(),
+                       .step = model_steps()};
+  }
+  roster_->store()->want(claim_);
+  return false;
+}
+
+void EpochOptimizer::Run::drop_claim() {
+  if (claim_) {
+    roster_->store()->want(std::nullopt);
+    claim_.reset();
+  }
+}
+
 Status EpochOptimizer::Run::found_run() {
+  if (by_store(options_.roster) && !claim_run()) {
+    return {};  // the store has yet to answer
+  }
+  const sites::History founded = claim_ ? claim_->id : sites::History{};
+  claim_.reset();
   // The votes for a run that was given up are no votes for this one, which is another decision.
   if (Status status = votes_.drop(); !status.ok()) {
     return status;
@@ -166,7 +222,7 @@ Status EpochOptimizer::Run::found_run() {
     reporter_.tell(Level::info, SiteEvent::Kind::started,
                    fmt::format("begins a run from the model of step {}", step));
   }
-  make_member(true);
+  make_member(founded);
   return {};
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,13 @@ namespace {
 
 constexpr std::size_t kDigestShown = 16;  // characters
 constexpr Round kGradientsUnsaved = 100;
+
+/// The address of the node that begins the run. By a store any may, which nodes reach by URLs of
+/// their own.
+std::string first_seed_of(const EpochOptions& options) {
+  const std::vector<std::string>& seeds = options.roster.seeds;
+  return by_store(options.roster) ? "by a store" : seeds.empty() ? options.listen : seeds.front();
+}
 
 }  // namespace
 
@@ -37,7 +46,7 @@ AgreedSettings agreed_settings(const EpochOptions& options, const ParameterLayou
       {"compressor", compressor->spec()},
       {"seed", fmt::to_string(options.seed)},
       // One node begins the run: all must mean the same.
-      {"first-seed", options.roster.seeds.empty() ? options.listen : options.roster.seeds.front()},
+      {"first-seed", first_seed_of(options)},
       {"grace", options.grace ? fmt::format("{} ms", options.grace->count()) : "none"},
   };
   if (options.begin_again_after) {

@@ -23,8 +23,8 @@ struct EpochOptions {
   std::string name{};    ///< this node's name, unlike any other's; 1 … 100 printable bytes
   std::string listen{};  ///< HOST:PORT; empty: as DatagramPlace says
   /// The nodes find each other by these. The node that has the address of the first seed begins the
-  /// run, where none of those that it sees is in one; with fewer than `least` members no step
-  /// begins.
+  /// run, where none of those that it sees is in one, or by a store that node which asks it first;
+  /// with fewer than `least` members no step begins.
   RosterOptions roster{};
 
   // What is computed; the same at every node.

@@ -119,6 +119,7 @@ void EpochReporter::tell_of_step(const EpochMember& member) {
 }
 
 EpochWait EpochReporter::wait_now(const EpochNodeParts& parts) const {
+  SeedStore* const store = parts.roster != nullptr ? parts.roster->store() : nullptr;
   return wait_of({.member = parts.member,
                   .up = parts.up,
                   .least = options_.roster.least,
@@ -129,6 +130,7 @@ EpochWait EpochReporter::wait_now(const EpochNodeParts& parts) const {
                   .state = options_.state,
                   .address = parts.roster != nullptr ? parts.roster->address() : "",
                   .asked = {parts.asked.begin(), parts.asked.end()},
+                  .stored = store != nullptr ? std::optional(store->runs()) : std::nullopt,
                   .hears = [&](const EpochNode& node) {
                     return parts.links != nullptr && parts.links->is_greeted(node);
                   }});

@@ -53,6 +53,9 @@ std::string words_of_nobody(const EpochWait& wait) {
                 "it begins no second one: start one of that run's nodes; {}",
                 wait.again)
           : fmt::format("no other node is heard; {}; a run that is over has none", wait.asking);
+  if (!wait.store.empty()) {
+    words += "; " + wait.store;
+  }
   if (wait.kind == WaitKind::key) {
     words += fmt::format(
         "; {} datagrams came that this node's key does not open: give all nodes "
@@ -70,14 +73,36 @@ std::string words_of_again(const EpochSight& sight) {
         "the newest model among them",
         sight.least, std::chrono::duration<double>(*sight.again_after).count());
   }
+  const bool by_store = sight.stored && sight.stored->latest;
   const std::string files =
-      sight.founded && !sight.state.empty()
+      by_store ? "; where no process of that run is left, another folder or prefix in seeds may be "
+                 "given instead"
+      : sight.founded && !sight.state.empty()
           ? fmt::format("; where no process of that run is left, {}/votes may be removed instead",
                         sight.state)
           : "";
   return fmt::format(
       "with begin_again_after at all nodes another run begins from the newest model among them{}",
       files);
+}
+
+/// What a store says of the run that is waited for.
+std::string words_of_store(const EpochSight& sight) {
+  if (!sight.stored) {
+    return "";
+  }
+  if (!sight.stored->known) {
+    return "the store has yet to answer";
+  }
+  const auto& run = sight.stored->latest;
+  if (!run) {
+    return fmt::format("the store names no run, and once {} nodes are up one of them begins it",
+                       sight.least);
+  }
+  return run->name.empty()
+             ? fmt::format("the store has a run {}, and its entry is refused", run->number)
+             : fmt::format("the store says that {} at {} has begun run {}, and no node of it is heard",
+                           run->name, run->address, run->number);
 }
 
 }  // namespace
@@ -119,8 +144,9 @@ EpochWait wait_of(const EpochSight& sight) {
     wait.kind = before_membership(sight);
     wait.refused = wait.kind == WaitKind::key ? sight.refused : 0;
     wait.again = words_of_again(sight);
+    wait.store = words_of_store(sight);
     if (wait.kind == WaitKind::nobody || wait.kind == WaitKind::key) {
-      wait.asking = words_of_asking(sight.address, sight.asked);
+      wait.asking = words_of_asking(sight.address, sight.asked, sight.stored.has_value());
     }
     return wait;
   }
@@ -147,6 +173,9 @@ std::string words_of(const EpochWait& wait) {
     case WaitKind::key:
       return words_of_nobody(wait);
     case WaitKind::admission:
+      if (wait.empty && !wait.store.empty()) {
+        return fmt::format("no node that is heard is in a run; {}; {}", wait.store, wait.again);
+      }
       if (wait.empty) {
         return fmt::format(
             "{}: {}",

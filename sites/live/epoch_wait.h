@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <sotto/sites/epochs/epoch_member.h>
+#include <sotto/sites/process/seed_store.h>
 #include <sotto/sites/process/site_event.h>
 
 namespace sotto {
@@ -32,6 +33,7 @@ struct EpochSight {
   std::string state{};                                     ///< EpochOptions::state
   std::string address{};                                   ///< address of this node
   std::vector<std::string> asked{};                        ///< seeds that are not this node
+  std::optional<StoredRuns> stored{};  ///< what the store of the seeds says; none: there is none
   /// Whether a node is in touch, which is not this one.
   std::function<bool(const sites::EpochNode&)> hears{};
 };
@@ -57,6 +59,7 @@ struct EpochWait {
   bool founded = false;  ///< this node has begun a run before, and looks for that one alone
   bool empty = false;    ///< no node that is heard is in the run, or in any
   std::string asking{};  ///< nobody, key: whom it asks, in words
+  std::string store{};   ///< what the store of the seeds says of runs, in words; empty: none
   std::string again{};   ///< how a run begins anew that nobody is in, in words
   auto operator<=>(const EpochWait&) const = default;
 };

@@ -1,4 +1,5 @@
-// How a site takes part in a run whose nodes come and go. Plain values.
+// How a site takes part in a run whose nodes come and go. Plain values; a pure
+// function.
 #pragma once
 
 #include <chrono>
@@ -15,9 +16,12 @@ namespace sotto {
 struct RosterOptions {
   std::size_t least = 1;  ///< MIN: training begins when so many are up; fewer later are warned of
   std::size_t most = 64;  ///< MAX: a newcomer is refused where so many are up
-  /// HOST:PORT of nodes that newcomers ask, this one's own may be among them; none: this node
-  /// begins the run.
+  /// HOST:PORT of nodes that newcomers ask, this one's own may be among them; or the URL of a store
+  /// by which nodes find each other (docs/epochs.md), `file:DIR` or `redis://HOST:PORT/PREFIX`, and
+  /// nothing else; none: this node begins the run.
   std::vector<std::string> seeds{};
+  /// How long the first answer of such a store is awaited.
+  std::chrono::milliseconds store_patience{30'000};
   /// Which all nodes of the run have; without a secret one, nodes are on this host.
   RunKey key = RunKey::open();
   /// Let a run without a secret key reach beyond this host.
@@ -25,5 +29,8 @@ struct RosterOptions {
   /// How long a node that leaves waits at most for what it has sent to arrive.
   std::chrono::milliseconds leave_patience{5'000};
 };
+
+/// Whether the nodes find each other by a store.
+bool by_store(const RosterOptions& options);
 
 }  // namespace sotto

@@ -27,7 +27,14 @@ std::string silent_text(const RosterSearchState& state) {
 
 }  // namespace
 
-std::string words_of_asking(const std::string& address, const std::vector<std::string>& asked) {
+std::string words_of_asking(const std::string& address, const std::vector<std::string>& asked,
+                            bool by_store) {
+  if (by_store && asked.empty()) {
+    return fmt::format(
+        "the store has no other node's address: the others find this one, at {}, in the same store, "
+        "and have the same key",
+        address);
+  }
   return asked.empty()
              ? fmt::format(
                    "this one asks nobody, as it is at the only seed's address: the others have to "
@@ -49,7 +56,8 @@ std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSear
   } else if (state.few && state.alone) {
     events.push_back(event_of(
         SiteEvent::Kind::nobody_heard,
-        fmt::format("no other node is heard; {}", words_of_asking(state.address, state.asked))));
+        fmt::format("no other node is heard; {}",
+                    words_of_asking(state.address, state.asked, state.by_store))));
   }
   if (state.refused > refused_) {
     events.push_back(event_of(

@@ -23,10 +23,13 @@ struct RosterSearchState {
   std::vector<std::string> silent{};   ///< seeds that have not answered for long
   std::vector<std::string> unknown{};  ///< seeds in `silent` whose names are not known here
   std::uint64_t refused = 0;           ///< datagrams that did not open, since the start
+  bool by_store = false;               ///< nodes find each other by a store
 };
 
-/// Whom a node asks that hears nobody, and what to look at.
-std::string words_of_asking(const std::string& address, const std::vector<std::string>& asked);
+/// Whom a node asks that hears nobody, and what to look at. `by_store`: nodes find each other by a
+/// store.
+std::string words_of_asking(const std::string& address, const std::vector<std::string>& asked,
+                            bool by_store);
 
 class RosterSearch {
  public:

@@ -10,6 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/comm/shared_store.h>
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/sites/process/site_of_options.h>
 
@@ -20,6 +21,10 @@ constexpr std::size_t kMostSeeds = 64;
 constexpr double kLongestLeave = 3600;  // seconds
 
 std::vector<std::string> split_seeds(const std::string& text) {
+  if (names_store(text)) {
+    check_shared_store("seeds", text);
+    return {text};
+  }
   std::vector<std::string> seeds;
   std::size_t at = 0;
   while (at <= text.size()) {
@@ -30,8 +35,8 @@ std::vector<std::string> split_seeds(const std::string& text) {
   for (const std::string& seed : seeds) {
     if (seed.find(':') == std::string::npos || seeds.size() > kMostSeeds) {
       refuse("seeds", text,
-             fmt::format("HOST:PORT of one node or more, with commas between them, "
-                         "at most {}",
+             fmt::format("HOST:PORT of one node or more, with commas between them, at most {}; or a "
+                         "store, file:DIR or redis://HOST:PORT/PREFIX",
                          kMostSeeds));
     }
   }
@@ -62,9 +67,10 @@ std::optional<NodeRange> parse_node_range(std::string_view text) {
 SettingGroup settings_of(RosterSettings& o) {
   return {
       "A run whose nodes come and go",
-      {{"seeds", &o.seeds, "HOST:PORT,…",
+      {{"seeds", &o.seeds, "HOST:PORT,…|URL",
         "Nodes that newcomers ask who is there; each node is given the same, also a seed itself, "
-        "which is the one that has the address"},
+        "which is the one that has the address. Or a store by which nodes find each other, file:DIR "
+        "or redis://HOST:PORT/PREFIX, of this run alone"},
        {"name", &o.name, "NAME",
         "This node's name, unlike any other's; by default that of the votes in its state, or the "
         "host's and a random number"},

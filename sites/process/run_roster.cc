@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/comm/shared_store.h>
+
 namespace sotto {
 namespace {
 
@@ -42,6 +44,32 @@ std::string_view state_of(const RosterMember& member) {
   return "gone";
 }
 
+/// Where this node listens. With a store it is where the others reach it, as far as that can be seen:
+/// by the route to the store's server, or by the default route.
+DatagramPlace place_of(const RosterOptions& options, const std::string& listen) {
+  DatagramPlace place{.listen = listen,
+                      .seeds = options.seeds,
+                      .beyond_loopback = !options.key.is_open() || options.insecure};
+  if (by_store(options)) {
+    const std::string server = server_of_store(options.seeds.front());
+    place.seeds.clear();
+    place.towards = server.empty() && place.beyond_loopback ? std::string(kAnywhere) : server;
+  }
+  return place;
+}
+
+/// The store of the seeds; null: they are addresses.
+std::unique_ptr<SeedStore> store_of(const RosterOptions& options, sites::SeedLease own) {
+  if (!by_store(options)) {
+    return nullptr;
+  }
+  const std::string& url = options.seeds.front();
+  return std::make_unique<SeedStore>(
+      [&url](StopRequest stop) { return make_shared_store("seeds", url, std::move(stop)); },
+      options.key, std::move(own),
+      SeedStoreOptions{.url = url, .patience = options.store_patience});
+}
+
 sites::RosterSetup roster_setup(const RosterOptions& options, const std::string& name,
                                 sites::Incarnation incarnation, std::uint32_t life,
                                 const std::string& address, const std::string& settings) {
@@ -49,7 +77,8 @@ sites::RosterSetup roster_setup(const RosterOptions& options, const std::string&
           .incarnation = incarnation,
           .life = life,
           .address = address,
-          .seeds = options.seeds,
+          .seeds = by_store(options) ? std::vector<std::string>() : options.seeds,
+          .awaits_seeds = by_store(options),
           .least = options.least,
           .most = options.most,
           .settings = fmt::format("nodes={}:{}\n{}", options.least, options.most, settings)};
@@ -74,11 +103,9 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
     : options_(options),
       name_(name),
       list_(std::move(list)),
-      datagrams_({.listen = listen,
-                  .seeds = options.seeds,
-                  .beyond_loopback = !options.key.is_open() || options.insecure},
-                 options.key.derived("sotto datagrams")),
+      datagrams_(place_of(options, listen), options.key.derived("sotto datagrams")),
       address_(datagrams_.address()),
+      store_(store_of(options, {.name = name, .incarnation = incarnation, .address = address_})),
       roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
       view_(roster_.view()),
       peers_(name, reach),
@@ -107,6 +134,7 @@ void RunRoster::work() {
   }
   if (due) {
     ticked_ = Clock::now();
+    follow_store();
     note_own_seeds();
     roster_.tick(now());
   }
@@ -117,6 +145,25 @@ void RunRoster::work() {
   note_count();
   note_other();
   note_search();
+}
+
+void RunRoster::follow_store() {
+  if (!store_) {
+    return;
+  }
+  store_->hurry(searches());
+  for (SiteEvent& event : store_->news()) {
+    tell(event.level, event.kind, std::move(event.text));
+  }
+  auto seeds = store_->seeds();
+  if (seeds && (from_store_ != *seeds || !std::exchange(store_answered_, true))) {
+    from_store_ = std::move(*seeds);
+    roster_.set_seeds(from_store_, now());
+  }
+}
+
+bool RunRoster::searches() const {
+  return waits_ || view_.standing == RosterStanding::joining || view_.up < options_.least;
 }
 
 void RunRoster::note_own_seeds() {
@@ -216,19 +263,23 @@ void RunRoster::note_search() {
   }
   for (SiteEvent& event : search_.due(
            now(),
-           {.few = waits_ || view_.standing == RosterStanding::joining || view_.up < options_.least,
+           {.few = searches(),
            .alone = view_.up <= 1,
            .address = address_,
            .asked = view_.asked,
            .silent = view_.silent,
            .unknown = std::move(unknown),
-           .refused = datagrams_.refused()})) {
+           .refused = datagrams_.refused(),
+           .by_store = store_ != nullptr})) {
     tell(event.level, event.kind, std::move(event.text));
   }
 }
 
 Status RunRoster::standing() const {
   const auto lock = service_.pause();
+  if (Status status = store_ ? store_->standing() : Status(); !status.ok()) {
+    return status;
+  }
   switch (view_.standing) {
     case RosterStanding::other:
       return {Fault::unexpected, words_of(*view_.other)};
@@ -298,7 +349,7 @@ sites::RosterView RunRoster::view() const {
 
 bool RunRoster::has_first_seed() {
   const auto lock = service_.pause();
-  return options_.seeds.empty() || datagrams_.is_at(options_.seeds.front());
+  return options_.seeds.empty() || (!store_ && datagrams_.is_at(options_.seeds.front()));
 }
 
 std::uint64_t RunRoster::refused() const {
@@ -337,6 +388,9 @@ void RunRoster::list_again() {
 
 void RunRoster::leave() {
   const auto lock = service_.pause();
+  if (store_) {
+    store_->leave();
+  }
   roster_.leave(now());
   roster_.tick(now());
   send_released();

@@ -22,6 +22,7 @@
 #include <sotto/sites/process/roster_options.h>
 #include <sotto/sites/process/roster_peers.h>
 #include <sotto/sites/process/roster_search.h>
+#include <sotto/sites/process/seed_store.h>
 #include <sotto/sites/process/site_report.h>
 #include <sotto/sites/roster/roster.h>
 
@@ -43,6 +44,7 @@ class RunRoster {
 
   /// The address for this node's channels, HOST:PORT in numbers: that of its datagrams.
   const std::string& address() const { return address_; }
+  /// Fault::deadline once a store of seeds has not answered for its patience, since the start.
   /// Fault::unexpected, with the reason, once a run with other settings has answered a newcomer, or
   /// one that goes before has answered a node that still waits; or once the run has refused this
   /// node or another process has taken its place.
@@ -61,8 +63,11 @@ class RunRoster {
   /// What the roster knows, by name; this node among them once it has joined.
   sites::RosterView view() const;
   /// Whether this node is to begin the run where one node must: it has the address of the first
-  /// seed, or there are no seeds. False, too, while the seed's name is looked up.
+  /// seed, or there are no seeds. False, too, while the seed's name is looked up, and where nodes
+  /// find each other by a store.
   bool has_first_seed();
+  /// The store by which nodes find each other; null: they have seeds with addresses of their own.
+  SeedStore* store() { return store_.get(); }
   /// Datagrams that the run's key did not open, since the start.
   std::uint64_t refused() const;
   /// Peers that are to get no more parcels: they leave, or their edge has gone.
@@ -99,6 +104,10 @@ class RunRoster {
   void note_own_seeds();
   /// Says what keeps this node from finding the others.
   void note_search();
+  /// Whether this node looks for others.
+  bool searches() const;
+  /// Takes over what the store of seeds says by now.
+  void follow_store();
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text, std::string peer = {});
   void send_released();
   sites::RosterTime now() const {
@@ -110,6 +119,9 @@ class RunRoster {
   const std::shared_ptr<AllowList> list_;
   SealedDatagrams datagrams_;
   const std::string address_;
+  const std::unique_ptr<SeedStore> store_;  ///< null: none
+  std::vector<std::string> from_store_;     ///< seeds that it said last
+  bool store_answered_ = false;
   const Clock::time_point began_ = Clock::now();
   sites::Roster roster_;
   sites::RosterView view_;

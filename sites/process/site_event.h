@@ -80,6 +80,9 @@ struct SiteEvent {
     nodes_enough,           ///< MIN are up
     nobody_heard,           ///< no other node is heard, and whom it asks
     seeds_silent,           ///< seeds do not answer
+    store_silent,           ///< the store of the seeds does not answer
+    store_answers,          ///< … answers again
+    store_refused,          ///< an entry in it is refused
     datagrams_refused,      ///< datagrams came that the run's key does not open
     epoch_began,            ///< all-reduce: an epoch with other members has begun
     put_out,                ///< … this node is no member any more, and joins anew

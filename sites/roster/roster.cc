@@ -76,7 +76,7 @@ Roster::Roster(RosterSetup setup, RosterTime now) : setup_(std::move(setup)), be
       seeds_.push_back({.address = seed, .next = now});
     }
   }
-  if (seeds_.empty()) {
+  if (seeds_.empty() && !setup_.awaits_seeds) {
     become_up(now);
   }
 }
@@ -359,7 +359,7 @@ void Roster::tick(RosterTime now) {
 
 void Roster::try_join(RosterTime now) {
   const bool late = now - began_ >= kAloneAfter;
-  if (!late && !(heard_ && equal_)) {
+  if (setup_.awaits_seeds || (!late && !(heard_ && equal_))) {
     return;
   }
   std::vector<Incarnation> replaced;
@@ -625,6 +625,23 @@ void Roster::forget_old(std::size_t most, RosterTime now) {
     }
   }
   follow_book(now);
+}
+
+void Roster::set_seeds(const std::vector<std::string>& addresses, RosterTime now) {
+  std::vector<Seed> seeds;
+  for (const std::string& address : addresses) {
+    const auto known = std::ranges::find(seeds_, address, &Seed::address);
+    if (address != setup_.address) {
+      seeds.push_back(known != seeds_.end() ? *known : Seed{.address = address, .next = now});
+    }
+  }
+  seeds_ = std::move(seeds);
+  if (std::exchange(setup_.awaits_seeds, false)) {
+    began_ = now;  // they are asked from now on
+  }
+  if (standing_ == RosterStanding::joining && std::ranges::all_of(seeds_, &Seed::own)) {
+    become_up(now);  // there is nobody to ask
+  }
 }
 
 void Roster::note_own_seed(const std::string& address, RosterTime now) {

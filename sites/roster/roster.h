@@ -49,6 +49,7 @@ struct RosterSetup {
   std::uint32_t life = 1;              ///< grows with each start of the process
   std::string address{};               ///< address at which others reach this node
   std::vector<std::string> seeds{};    ///< addresses that are probed for ever, but the own one
+  bool awaits_seeds = false;           ///< set_seeds() says the first ones, and it joins then
   std::size_t least = 1;               ///< MIN: while fewer are up, seeds are probed more often
   std::size_t most = 64;               ///< MAX: a newcomer is refused where so many are up
   std::size_t degree = kRosterDegree;  ///< neighbours, on average
@@ -133,6 +134,8 @@ class Roster {
   /// What is to be sent, in any order.
   std::vector<RosterDatagram> released();
 
+  /// From now on these are the seeds. Of those that stay is known what was known.
+  void set_seeds(const std::vector<std::string>& addresses, RosterTime now);
   /// The seed at this address is this node itself, by another name of its own.
   void note_own_seed(const std::string& address, RosterTime now);
   /// From now on this node takes no new edge, and others wish none with it; edges that there are

@@ -33,6 +33,8 @@
 #include <sotto/sites/live/founding_votes.h>
 #include <sotto/sites/process/called_node.h>
 #include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/run_store.h>
+#include <sotto/sites/process/seed_store.h>
 #include <sotto/sites/process/site_of_options.h>
 
 namespace sotto {
@@ -98,12 +100,21 @@ class EpochOptimizer::Run {
   /// Whether no node that is heard is in this node's run, or in any if it is in none.
   bool run_is_empty() const;
   BeginningSight sight() const;
+  /// What the store of the seeds says of runs; nothing where there is none.
+  StoredRuns stored_runs() const;
+  BeginningSight::Founder founder(const StoredRuns& stored) const;
+  /// Asks the store that this node may begin a run, unless it has; whether it may.
+  bool claim_run();
+  /// This node does not want to begin a run any more.
+  void drop_claim();
   /// Joins a run, begins one, or gives one up, where it is time.
   Status follow_beginning();
+  /// Begins a run, where nodes find each other by a store once that lets this one.
   Status found_run();
   /// This node is in no run any more, and keeps model and steps.
   void give_up_run();
-  void make_member(bool founder);
+  /// `founded`: the run that it founds; none: it joins. Zeros: its history is drawn.
+  void make_member(const std::optional<sites::History>& founded);
   /// Reads the model in the folder, and tells of it.
   void load_state();
   void tell_of_state() const;
@@ -160,6 +171,7 @@ class EpochOptimizer::Run {
   EpochStateWriter state_;
   EpochBeginning beginning_;
   std::optional<EpochState> begin_;  ///< the model for the next member; none: the parameters
+  std::optional<StoredRun> claim_;   ///< the run that it asks the store to begin
   std::string state_warning_;        ///< of what was read from the folder
   sites::History run_given_up_{};    ///< the run that it gave up last; zeros: none
   bool stuck_ = false;               ///< it is a member, and too many are lost for it to go on

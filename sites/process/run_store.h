@@ -1,0 +1,110 @@
+// What the nodes of a run keep in a store in place of seeds with fixed addresses: leases, by which
+// they find each other (sites/roster/seed_leases.h), and which runs they have begun, so that of
+// those that would begin one at once one does (docs/epochs.md, "Seeds from a store").
+//
+//   nodes/seeds/N    a lease, N from 0
+//   nodes/runs/N     who began the run of this number, from 1: whoever claims the key first
+//   nodes/runs/N/end how that run ended, where somebody saw it
+//
+// Each value is sealed under a key that follows from the run's (sealed_message.h), has a bounded
+// length, and is refused where it does not open or breaks its grammar. A refused lease is nobody's,
+// and a refused run is one that was begun by nobody knows whom.
+//
+// Thread safety: one thread at a time. Every call waits for the store until its deadline, at most.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/shared_store.h>
+#include <sotto/comm/trust/run_key.h>
+#include <sotto/sites/roster/seed_leases.h>
+
+namespace sotto {
+
+/// A run that was begun.
+struct StoredRun {
+  std::uint64_t number = 0;           ///< 1 for the first of the store
+  std::array<std::uint64_t, 2> id{};  ///< its history; zeros: not known, as its entry is refused
+  std::string name{};                 ///< node that began it; empty: not known
+  std::string address{};              ///< address of that node
+  Round step = 0;                     ///< step of the model that it was begun from
+  auto operator<=>(const StoredRun&) const = default;
+};
+
+/// How a run ended.
+struct StoredEnd {
+  Round steps = 0;        ///< steps that it had made
+  bool all_left = false;  ///< no node of it was left
+  auto operator<=>(const StoredEnd&) const = default;
+};
+
+inline constexpr std::size_t kMostStoredRunBytes = 512;  ///< longest entry of a run
+inline constexpr std::uint64_t kMostStoredRuns = 1000;   ///< runs that one store has
+
+/// The run as bytes: a version u8, number u64, id 2 × u64, step u64, and name and address, each a
+/// length u32 and bytes.
+std::vector<std::byte> encode(const StoredRun& run);
+/// Fault::malformed for anything that breaks the grammar.
+Result<StoredRun> parse_stored_run(std::span<const std::byte> bytes);
+
+class RunStore {
+ public:
+  /// `store` is shared; entries are sealed under keys that follow from the run's.
+  RunStore(std::shared_ptr<SharedStore> store, const RunKey& key);
+
+  /// All places of leases. A fault: the store does not answer.
+  Result<std::vector<sites::SeedPlace>> leases(Deadline deadline);
+  /// Puts a lease into a place that is empty; false: another one was first.
+  Result<bool> claim(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
+  /// Puts a lease into this node's place.
+  Status renew(std::size_t place, const sites::SeedLease& lease);
+  /// Empties a place, where its value has still this mark.
+  Status clear(std::size_t place, std::uint64_t mark, Deadline deadline);
+  /// Empties this node's place, where its lease is.
+  Status leave(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
+
+  /// The run that was begun last; none: there was none.
+  Result<std::optional<StoredRun>> latest(Deadline deadline);
+  /// Begins a run of this number, unless one was begun; the one that was, or of number 0 where there
+  /// may be no further one.
+  Result<StoredRun> claim(const StoredRun& run, Deadline deadline);
+  /// How the run of this number ended; none: nobody has said so.
+  Result<std::optional<StoredEnd>> end_of(std::uint64_t number, Deadline deadline);
+  /// Says how the run with this id ended, unless a later end is known.
+  Status note_end(const std::array<std::uint64_t, 2>& id, const StoredEnd& end, Deadline deadline);
+
+  /// What was refused since the last call, each entry once while it stays as it is.
+  std::vector<std::string> take_refused();
+
+ private:
+  /// A value, as it is and opened.
+  struct Entry {
+    std::uint64_t mark = 0;                         ///< digest of its bytes; 0: there is none
+    std::optional<std::vector<std::byte>> opened{}; ///< none: it is refused
+  };
+  Result<Entry> read(const std::string& key, const PrivateKey& seal, std::size_t most,
+                     Deadline deadline);
+  /// The run of a number; none: there is none.
+  Result<std::optional<StoredRun>> run_at(std::uint64_t number, Deadline deadline);
+  /// An entry is not what it should be.
+  void refuse_entry(const std::string& key, std::uint64_t mark, const std::string& why);
+
+  const std::shared_ptr<SharedStore> store_;
+  const PrivateKey lease_key_;
+  const PrivateKey run_key_;
+  std::optional<StoredRun> latest_{};            ///< as far as it was read
+  std::map<std::string, std::uint64_t> refused_;  ///< marks of entries that were refused, by key
+  std::vector<std::string> told_;                 ///< what take_refused() returns
+};
+
+}  // namespace sotto
