@@ -23,6 +23,7 @@
 #include "nodes.h"
 #include "store_contract.h"
 #include "support/free_port.h"
+#include "support/redis_server.h"
 #include "support/scratch.h"
 #include "support/skip.h"
 
@@ -41,28 +42,6 @@ bool has_component(std::string_view url) {
     return false;
   }
 }
-
-/// A Redis server of its own, ended with the object.
-struct RedisServer {
-  RedisServer() : port(free_port()), pid(::fork()) {
-    if (pid == 0) {
-      const int quiet = ::open("/dev/null", O_RDWR);
-      ::dup2(quiet, STDOUT_FILENO);
-      ::dup2(quiet, STDERR_FILENO);
-      ::execlp("redis-server", "redis-server", "--port", fmt::to_string(port).c_str(), "--bind",
-               "127.0.0.1", "--save", "", "--appendonly", "no", nullptr);
-      ::_exit(127);
-    }
-  }
-  ~RedisServer() {
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-  }
-  RedisServer(const RedisServer&) = delete;
-  RedisServer& operator=(const RedisServer&) = delete;
-  int port;
-  pid_t pid;
-};
 
 /// A store whose keys are node 1's: they end in "/1".
 class OfNode1 final : public Store {
@@ -359,7 +338,7 @@ TEST_CASE("the redis store keeps the contract") {
   if (!has_component("redis://127.0.0.1:1/")) {
     SOTTO_SKIP("built without hiredis");
   }
-  if (std::system("command -v redis-server > /dev/null") != 0) {
+  if (!has_redis_server()) {
     SOTTO_SKIP("no redis-server");
   }
   const RedisServer server;

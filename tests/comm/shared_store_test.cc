@@ -1,0 +1,165 @@
+// Stores in which nodes that come and go meet: looks that do not wait and read no more than they may,
+// and claims of which one is the first.
+#include <sotto/comm/shared_store.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sotto/base/error.h>
+
+#include "nodes.h"
+#include "store_contract.h"
+#include "support/free_port.h"
+#include "support/redis_server.h"
+#include "support/scratch.h"
+#include "support/skip.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMost = 64;
+
+using Found = std::optional<std::vector<std::byte>>;
+
+void check_looks(SharedStore& first, SharedStore& second) {
+  CHECK(second.look("a/b", kMost, generous()).value() == Found());
+  CHECK(first.set("a/b", std::vector(kMost, std::byte{7})).ok());
+  CHECK(second.look("a/b", kMost, generous()).value() == Found(std::vector(kMost, std::byte{7})));
+  CHECK(second.look("a/b", kMost - 1, generous()).status().fault() == Fault::malformed);
+  CHECK(first.remove("a/b").ok());
+  CHECK(second.look("a/b", kMost, generous()).value() == Found());
+  CHECK(first.look("a b", kMost, generous()).status().fault() == Fault::malformed);
+}
+
+void check_claims(SharedStore& first, SharedStore& second) {
+  CHECK(first.claim("one", bytes_of("first"), kMost, generous()).value() == bytes_of("first"));
+  CHECK(second.claim("one", bytes_of("second"), kMost, generous()).value() == bytes_of("first"));
+  CHECK(first.claim("one", bytes_of("third"), kMost, generous()).value() == bytes_of("first"));
+  CHECK(second.get("one", generous()).value() == bytes_of("first"));
+  CHECK(second.remove("one").ok());
+  CHECK(second.claim("one", bytes_of("second"), kMost, generous()).value() == bytes_of("second"));
+  CHECK(first.claim("two", {}, kMost, generous()).status().fault() == Fault::malformed);
+  CHECK(first.claim("two", std::vector(kMost + 1, std::byte{1}), kMost, generous())
+            .status()
+            .fault() == Fault::malformed);
+  CHECK(first.set("three", std::vector(kMost + 1, std::byte{1})).ok());
+  CHECK(second.claim("three", bytes_of("x"), kMost, generous()).status().fault() ==
+        Fault::malformed);
+  CHECK(first.set("four", {}).ok());  // an empty value is none, and is nobody's claim
+  CHECK(second.look("four", kMost, generous()).value() == Found());
+  CHECK(second.claim("four", bytes_of("x"), kMost, generous()).status().fault() ==
+        Fault::malformed);
+}
+
+void check_rivals(const std::string& url) {
+  constexpr Rank kRivals = 8;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::vector<std::byte>> seen(kRivals);
+    std::latch all(kRivals);
+    spawn(kRivals, [&](Rank rank) {
+      const auto store = make_shared_store("seeds", url);
+      const auto mine = bytes_of("rival " + std::to_string(rank));
+      all.arrive_and_wait();
+      seen[static_cast<std::size_t>(rank)] =
+          store->claim("rivals/" + std::to_string(round), mine, kMost, generous()).value();
+    });
+    CHECK(std::ranges::adjacent_find(seen, std::not_equal_to()) == seen.end());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("shared stores in files: looks and claims") {
+  const Scratch folder;
+  const std::string url = "file:" + (folder.path() / "deep" / "made").string();
+  const auto first = make_shared_store("seeds", url);
+  const auto second = make_shared_store("seeds", url);
+  check_everything(*first, *second);
+  check_looks(*first, *second);
+  check_claims(*first, *second);
+  check_rivals(url);
+  for (const auto& entry : fs::directory_iterator(folder.path() / "deep" / "made")) {
+    CHECK(entry.path().filename().string().starts_with("key-"));  // nothing lies about
+  }
+}
+
+TEST_CASE("shared stores in files: what is no file of a value is refused at once") {
+  const Scratch folder;
+  const auto store = make_shared_store("seeds", "file:" + folder.path().string());
+  REQUIRE(::mkfifo((folder.path() / "key-pipe").c_str(), 0600) == 0);
+  fs::create_directory(folder.path() / "key-folder");
+  fs::create_symlink("/dev/zero", folder.path() / "key-link");
+  std::ofstream(folder.path() / "key-huge") << "x";
+  fs::resize_file(folder.path() / "key-huge", std::uintmax_t{1} << 40U);
+  for (const std::string key : {"pipe", "folder", "link", "huge"}) {
+    CAPTURE(key);
+    CHECK(store->look(key, kMost, generous()).status().fault() == Fault::malformed);
+    CHECK(store->claim(key, bytes_of("x"), kMost, generous()).status().fault() ==
+          Fault::malformed);
+  }
+  if (::geteuid() != 0) {
+    std::ofstream(folder.path() / "key-secret") << "x";
+    fs::permissions(folder.path() / "key-secret", fs::perms::none);
+    CHECK(store->look("secret", kMost, generous()).status().fault() == Fault::malformed);
+  }
+}
+
+TEST_CASE("shared stores in files: a folder that has gone is a store that does not answer") {
+  const Scratch folder;
+  const auto store = make_shared_store("seeds", "file:" + (folder.path() / "gone").string());
+  fs::remove_all(folder.path() / "gone");
+  CHECK(store->look("key", kMost, generous()).status().fault() == Fault::io);
+  CHECK(store->claim("key", bytes_of("x"), kMost, generous()).status().fault() == Fault::io);
+  fs::create_directory(folder.path() / "gone");
+  CHECK(store->look("key", kMost, generous()).value() == Found());
+}
+
+TEST_CASE("shared stores in Redis: looks and claims") {
+  try {
+    (void)make_shared_store("seeds", "redis://127.0.0.1:1/");
+  } catch (const Error&) {
+    SOTTO_SKIP("built without hiredis");
+  }
+  if (!has_redis_server()) {
+    SOTTO_SKIP("no redis-server");
+  }
+  const RedisServer server;
+  const std::string url = fmt::format("redis://127.0.0.1:{}/job", server.port);
+  const auto first = make_shared_store("seeds", url);
+  const auto second = make_shared_store("seeds", url);
+  check_looks(*first, *second);
+  check_claims(*first, *second);
+  check_rivals(url);
+  const auto other = make_shared_store("seeds", fmt::format("redis://127.0.0.1:{}", server.port));
+  CHECK(other->look("one", kMost, generous()).value() == Found());
+}
+
+TEST_CASE("shared stores: other stores are refused, and servers have addresses") {
+  for (const std::string url : {"tcp://127.0.0.1:1", "torch://127.0.0.1:1/x", "memory:", "file:",
+                                "redis://127.0.0.1", "redis://127.0.0.1:0/x"}) {
+    CAPTURE(url);
+    CHECK(names_store(url));
+    CHECK_THROWS_WITH_AS(check_shared_store("seeds", url), doctest::Contains("seeds: "), Error);
+    CHECK_THROWS_AS((void)make_shared_store("seeds", url), Error);
+  }
+  CHECK_NOTHROW(check_shared_store("seeds", "redis://[::1]:6379"));
+  CHECK_FALSE(names_store("127.0.0.1:9000"));
+  CHECK_FALSE(names_store("redis:6379"));
+  CHECK(server_of_store("redis://[::1]:6379/a/b") == "[::1]:6379");
+  CHECK(server_of_store("redis://host:6379") == "host:6379");
+  CHECK(server_of_store("file:/a:b").empty());
+}
