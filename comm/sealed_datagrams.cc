@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -152,12 +153,35 @@ struct SeedPlaces {
   std::optional<int> own_port;
 };
 
-/// The address from which this machine reaches HOST:PORT, which may be a name, or by which it reaches
-/// anything where that is a name of its own; none where there is no such address.
+/// An address of this machine by its own name, which is none that stands for loopback; none: the
+/// name stands for no other.
+std::optional<Address> address_by_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) {
+    return std::nullopt;
+  }
+  for (const Address& address : internal::resolve_all(name.data())) {
+    if (!is_loopback(address.numeric) && is_of_this_machine(address.endpoint("1"))) {
+      return address;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The address from which this machine reaches HOST:PORT, which may be a name, or that by which
+/// others reach it anyway where this is kAnywhere or a name of its own; none where there is no such
+/// address.
 std::optional<Address> route_towards(const HostPort& place) {
+  const HostPort anywhere = *internal::parse_host_port(kAnywhere);
+  if (place.host == anywhere.host) {
+    const auto named = address_by_name();
+    return named ? named
+                 : route_to(Address{.numeric = anywhere.host, .ipv6 = false}.endpoint(
+                       fmt::to_string(anywhere.port)));
+  }
   for (const Address& address : internal::resolve_all(place.host)) {
     if (is_loopback(address.numeric) && !means_loopback(place.host)) {
-      return route_towards(*internal::parse_host_port(kAnywhere));
+      return route_towards(anywhere);
     }
     if (auto route = route_to(address.endpoint(fmt::to_string(place.port)))) {
       return route;

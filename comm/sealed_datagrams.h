@@ -27,7 +27,8 @@
 
 namespace sotto {
 
-/// An address that no machine has (RFC 5737): a machine reaches it by its default route.
+/// Stands for all other machines; no machine has it (RFC 5737). Towards it lies the address of a
+/// machine's own name, or else that of its default route.
 inline constexpr std::string_view kAnywhere = "192.0.2.1:9";
 
 /// Where a node receives datagrams, and takes connections at the same port.

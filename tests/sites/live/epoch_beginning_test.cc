@@ -218,3 +218,56 @@ TEST_CASE("epoch beginnings: a hello says what was put into it, and nothing else
   bytes.pop_back();
   CHECK(!parse_hello(bytes));
 }
+
+TEST_CASE("epoch beginnings: by a store any node begins the first run, and then none") {
+  using Founder = BeginningSight::Founder;
+  for (const bool again : {false, true}) {
+    const auto option = again ? std::optional(kAgain) : std::nullopt;
+    BeginningSight sight = two_nodes(Stand::free);
+    sight.founder = Founder::any;
+    CHECK(EpochBeginning(option).look(sight, Time(0)) == Move::found);  // of b and c it is the first
+    sight.name = "d";
+    CHECK(EpochBeginning(option).look(sight, Time(0)) == Move::none);
+    sight.name = "b";
+    sight.founder = Founder::unknown;
+    EpochBeginning waits(option);
+    CHECK(after(waits, sight, 10 * kAgain) == Move::none);
+    sight.founder = Founder::nobody;
+    sight.begun = 1;
+    EpochBeginning late(option);
+    CHECK(after(late, sight, 10 * kAgain) == (again ? Move::found : Move::none));
+  }
+}
+
+TEST_CASE("epoch beginnings: the node that may begin by the store does, unless a run is there") {
+  BeginningSight sight = two_nodes(Stand::free);
+  sight.founder = BeginningSight::Founder::this_node;
+  sight.begun = 1;
+  sight.name = "z";
+  sight.nodes_up = 1;
+  sight.heard["c"].model = 7;
+  EpochBeginning beginning(std::nullopt);
+  CHECK(beginning.look(sight, Time(0)) == Move::found);  // else nobody would
+  sight.heard["c"].member = true;
+  CHECK(beginning.look(sight, Time(0)) == Move::join);
+}
+
+TEST_CASE("epoch beginnings: a run that another node begins by the store is waited for anew") {
+  for (const Stand stand : {Stand::free, Stand::seeks, Stand::stuck}) {
+    BeginningSight sight = two_nodes(stand);
+    sight.founder = BeginningSight::Founder::nobody;
+    sight.was_in = true;
+    sight.begun = 1;
+    EpochBeginning beginning(kAgain);
+    CHECK(after(beginning, sight, kAgain - Time(1)) == Move::none);
+    sight.begun = 2;
+    CHECK(beginning.look(sight, Time(1) + kAgain) == Move::none);
+    CHECK_FALSE(beginning.gave_up());
+    const Move move = beginning.look(sight, Time(1) + 2 * kAgain);
+    CHECK(move == (stand == Stand::free ? Move::found : Move::give_up));
+    // Who has given up does not begin another one beside that.
+    sight.stand = Stand::free;
+    sight.begun = 3;
+    CHECK(beginning.look(sight, Time(2) + 2 * kAgain) == Move::none);
+  }
+}

@@ -160,6 +160,34 @@ TEST_CASE("run by roster: nodes start together, take one in, and go on when one 
   CHECK(tally.count("a", "nodes-enough") >= 1);
 }
 
+TEST_CASE("run by roster: nodes that know a folder alone find each other, and one that comes later") {
+  const RunKey key(make_key_pair());
+  const test::Scratch folder;
+  const std::string store = "file:" + folder.path().string();
+  Tally tally;
+  const auto options = [&](const std::string& name) {
+    SiteOptions one = node_options(name, store, key, 2, 4);
+    one.listen = "127.0.0.1:0";
+    return one;
+  };
+  Node a(options("a"), 1, 0, tally);
+  Node b(options("b"), 2, 0, tally);
+  a.await_round(20);
+  b.await_round(20);
+  a.stop();
+  a.await_end();
+  CHECK_MESSAGE(a.status().ok(), a.status().message());
+  Node c(options("c"), 3, 0, tally);
+  c.await_round(1);
+  CHECK(c.round() >= 20);
+  for (Node* node : {&b, &c}) {
+    node->stop();
+    node->await_end();
+    CHECK_MESSAGE(node->status().ok(), node->status().message());
+  }
+  CHECK(tally.count("a", "store-silent") == 0);
+}
+
 TEST_CASE("run by roster: the only seed begins anew, and waits for those that go on") {
   const RunKey key(make_key_pair());
   const std::string seed = "127.0.0.1:" + std::to_string(test::free_port());

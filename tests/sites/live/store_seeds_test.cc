@@ -1,0 +1,255 @@
+// An all-reduce whose nodes come and go, over real channels, of nodes that know a folder alone: they
+// are in one run, whoever is first, and another one is begun only where that is lost.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/shared_store.h>
+#include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/process/run_store.h>
+
+#include "support/scratch.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Folder {
+ public:
+  std::string url() const { return "file:" + (scratch_.path() / "shared").string(); }
+  std::string state(const std::string& name) const { return scratch_.path() / name; }
+  EpochOptions options(const std::string& name, std::size_t least) const {
+    EpochOptions options;
+    options.name = name;
+    options.roster = {.least = least, .most = 4, .seeds = {url()}, .key = key_};
+    options.listen = "127.0.0.1:0";
+    options.found_after = 1ms;
+    options.wait_limit = 2min;  // a test that fails ends
+    return options;
+  }
+  /// The run that was begun last.
+  std::optional<StoredRun> latest() const {
+    return store().latest(Deadline::after(1min)).value();
+  }
+  std::size_t leases() const {
+    const auto places = store().leases(Deadline::after(1min)).value();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(places, [](const auto& place) { return place.lease.has_value(); }));
+  }
+
+ private:
+  RunStore store() const { return {make_shared_store("seeds", url()), key_}; }
+
+  const Scratch scratch_;
+  const RunKey key_{make_key_pair()};
+};
+
+/// A node that trains until it is told to end.
+class Node {
+ public:
+  explicit Node(EpochOptions options)
+      : x_(5), optimizer_(stopping(std::move(options), stop_), x_), thread_([this] { train(); }) {}
+  ~Node() {
+    stop_ = true;
+    thread_.join();
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// It leaves in good order, where it ends else as one that is killed.
+  void leave() {
+    leaves_ = true;
+    stop_ = true;
+    ended_.wait(false);
+  }
+  /// Until it has made so many steps.
+  void await(Round steps) const {
+    for (Round seen = round_; seen < steps; seen = round_) {
+      REQUIRE_MESSAGE(!ended_, status_.message());
+      round_.wait(seen);
+    }
+  }
+  /// Until it is a member beside others; the run's number.
+  std::string run(std::size_t members) const {
+    while (true) {
+      const SiteReport report = optimizer_.report();
+      REQUIRE_MESSAGE(!ended_, status_.message());
+      if (report.epoch && report.epoch->members.size() == members) {
+        return report.epoch->run;
+      }
+      std::this_thread::sleep_for(2ms);
+    }
+  }
+
+ private:
+  static EpochOptions stopping(EpochOptions options, const std::atomic<bool>& stop) {
+    options.stop = &stop;
+    return options;
+  }
+  void train() {
+    const std::vector<float> gradient(x_.size());
+    status_ = optimizer_.connect();
+    while (status_.ok() && !optimizer_.over()) {
+      status_ = optimizer_.step(gradient).status();
+      round_ = optimizer_.round();
+      round_.notify_all();
+    }
+    if (leaves_) {
+      status_ = optimizer_.finish();
+    }
+    ended_ = true;
+    ended_.notify_all();
+    round_ = ~Round{0};
+    round_.notify_all();
+  }
+
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> leaves_{false};
+  std::atomic<bool> ended_{false};
+  std::atomic<Round> round_{0};
+  Status status_;
+  std::vector<float> x_;
+  EpochOptimizer optimizer_;
+  std::thread thread_;
+};
+
+std::string text_of(const StoredRun& run) { return fmt::format("{:016x}{:016x}", run.id[1], run.id[0]); }
+
+}  // namespace
+
+TEST_CASE("live epochs by a store: nodes that know a folder alone train, come and go") {
+  const Folder folder;
+  std::optional<Node> a(folder.options("a", 3));
+  std::optional<Node> b(folder.options("b", 3));
+  CHECK_FALSE(folder.latest());
+  std::optional<Node> c(folder.options("c", 3));
+  const std::string run = a->run(3);
+  const StoredRun begun = folder.latest().value();
+  CHECK(begun.number == 1);
+  CHECK(text_of(begun) == run);
+  CHECK(b->run(3) == run);
+  CHECK(c->run(3) == run);
+  a->await(3);
+  CHECK(folder.leases() == 3);
+  // Whoever began it may go; a newcomer finds the others.
+  std::optional<Node>& founder = begun.name == "a" ? a : begun.name == "b" ? b : c;
+  std::optional<Node>& other = begun.name == "a" ? b : a;
+  founder->leave();
+  founder.reset();
+  CHECK(folder.leases() == 2);
+  const Node d(folder.options("d", 3));
+  CHECK(d.run(3) == run);
+  CHECK(other->run(3) == run);
+  CHECK(folder.latest() == begun);
+}
+
+TEST_CASE("live epochs by a store: nodes that could each begin a run alone begin one") {
+  for (int play = 0; play < 3; ++play) {
+    const Folder folder;
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (const std::string name : {"a", "b", "c"}) {
+      nodes.push_back(std::make_unique<Node>(folder.options(name, 1)));
+    }
+    std::set<std::string> runs;
+    for (const auto& node : nodes) {
+      runs.insert(node->run(3));
+    }
+    CHECK(runs == std::set<std::string>{text_of(folder.latest().value())});
+    CHECK(folder.latest()->number == 1);
+  }
+}
+
+TEST_CASE("live epochs by a store: a run that is lost is begun again, once and where it may be") {
+  const Folder folder;
+  const auto options = [&](const std::string& name, bool again) {
+    EpochOptions options = folder.options(name, 2);
+    options.state = folder.state(name);
+    options.save_every = 1;
+    options.begin_again_after = 200ms;
+    if (!again) {
+      options.begin_again_after.reset();
+    }
+    return options;
+  };
+  {
+    Node a(options("a", true));
+    const Node b(options("b", true));
+    a.await(5);
+  }
+  REQUIRE(folder.latest()->number == 1);
+  {
+    std::vector<float> x(5);
+    EpochOptions waits = options("a", false);
+    waits.wait_limit = 300ms;
+    EpochOptimizer node(waits, x);
+    const Status status = node.connect();
+    CHECK(status.fault() == Fault::deadline);
+    CHECK_MESSAGE(status.message().find("has begun run 1") != std::string::npos, status.message());
+  }
+  const Node a(options("a", true));
+  const Node b(options("b", true));
+  b.await(8);
+  const StoredRun begun = folder.latest().value();
+  CHECK(begun.number == 2);
+  CHECK(begun.step >= 4);
+  CHECK(a.run(2) == text_of(begun));
+}
+
+TEST_CASE("live epochs by a store: who comes after the end of a run is told so") {
+  const Folder folder;
+  EpochOptions options = folder.options("a", 1);
+  options.rounds = 3;
+  std::vector<float> x(5);
+  {
+    EpochOptimizer node(options, x);
+    Status status = node.connect();
+    while (status.ok() && !node.over()) {
+      status = node.step(x).status();
+    }
+    CHECK_MESSAGE(status.ok(), status.message());
+    CHECK(node.finish().ok());
+  }
+  CHECK(folder.leases() == 0);
+  EpochOptimizer late(options, x);
+  const Status status = late.connect();
+  CHECK(status.fault() == Fault::ended);
+  CHECK_MESSAGE(status.message().find("is over, after step 3") != std::string::npos,
+                status.message());
+  EpochOptions more = folder.options("b", 1);
+  more.rounds = 9;
+  more.wait_limit = 100ms;
+  EpochOptimizer further(more, x);
+  CHECK(further.connect().fault() == Fault::ended);  // all had left
+}
+
+TEST_CASE("live epochs by a store: a folder that has gone ends a node that starts, and no other") {
+  const Folder folder;
+  const std::string path = folder.url().substr(std::string("file:").size());
+  EpochOptions options = folder.options("a", 1);
+  options.roster.store_patience = 100ms;
+  Node a(options);
+  a.await(1);
+  std::filesystem::remove_all(path);
+  const Round then = 200;
+  a.await(then);
+  // One that finds no folder makes it, unless it may not.
+  options.name = "b";
+  options.roster.seeds = {"file:/proc/nowhere"};
+  std::vector<float> x(5);
+  EpochOptimizer node(options, x);
+  CHECK_THROWS_WITH_AS((void)node.connect(), doctest::Contains("directory"), Error);
+}
