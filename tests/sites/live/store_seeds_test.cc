@@ -176,14 +176,11 @@ TEST_CASE("live epochs by a store: nodes that could each begin a run alone begin
 TEST_CASE("live epochs by a store: a run that is lost is begun again, once and where it may be") {
   const Folder folder;
   const auto options = [&](const std::string& name, bool again) {
-    EpochOptions options = folder.options(name, 2);
-    options.state = folder.state(name);
-    options.save_every = 1;
-    options.begin_again_after = 200ms;
-    if (!again) {
-      options.begin_again_after.reset();
-    }
-    return options;
+    EpochOptions one = folder.options(name, 2);
+    one.state = folder.state(name);
+    one.save_every = 1;
+    one.begin_again_after = again ? std::optional(200ms) : std::nullopt;
+    return one;
   };
   {
     Node a(options("a", true));

@@ -3,6 +3,7 @@
 #include <sotto/sites/process/run_store.h>
 
 #include <algorithm>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -185,7 +186,8 @@ TEST_CASE("run stores: random bytes in a store are no entries, and end nothing")
     const std::string place = "nodes/seeds/" + std::to_string(draw.below(sites::SeedLeases::kPlaces));
     const std::string at = draw.below(2) == 0 ? place : "nodes/runs/1";
     REQUIRE(fake->set(at, sealed ? seal_message(bytes, key.derived(purpose)) : bytes).ok());
-    for (const sites::SeedPlace& one : store.leases(soon()).value()) {
+    const std::vector<sites::SeedPlace> places = store.leases(soon()).value();
+    for (const sites::SeedPlace& one : places) {
       CHECK_FALSE(one.lease);
     }
     const auto latest = store.latest(soon()).value();
