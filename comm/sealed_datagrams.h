@@ -1,8 +1,9 @@
 // Short messages between the nodes of one run, which may be lost: datagrams of UDP, each sealed
 // with a key that all nodes of the run share.
 //
-// A datagram is a sealed message (trust/sealed_message.h). What does not open is dropped and counted.
-// One that is sent again by somebody else opens, too: receivers must bear with what they have seen.
+// A datagram is a sealed message (trust/sealed_message.h). What does not open is dropped and
+// counted. One that is sent again by somebody else opens, too: receivers must bear with what they
+// have seen.
 //
 // Thread safety: one thread at a time. Ownership: its sockets and the key. Names of
 // hosts that are sent to are looked up in threads that it leaves behind; the constructor waits for
@@ -39,7 +40,7 @@ struct DatagramPlace {
   std::string listen{};
   std::vector<std::string> seeds{};  ///< HOST:PORT of nodes that others look for
   std::string towards{};  ///< HOST:PORT of anything where the other nodes are; empty: nothing
-  bool beyond_loopback = false;      ///< whether the address may be one that other machines reach
+  bool beyond_loopback = false;  ///< whether the address may be one that other machines reach
 };
 
 /// A message that came, and the address that it came from.

@@ -21,9 +21,9 @@ namespace sotto {
 
 class SharedStore : public Store {
  public:
-  /// The value of a key by now; none: it has none, or an empty one. Reads no more than `most` bytes:
-  /// Fault::malformed where there are more, or what is there is no value. Fault::io where the store
-  /// does not answer by the deadline.
+  /// The value of a key by now; none: it has none, or an empty one. Reads no more than `most`
+  /// bytes: Fault::malformed where there are more, or what is there is no value. Fault::io where
+  /// the store does not answer by the deadline.
   virtual Result<std::optional<std::vector<std::byte>>> look(std::string_view key, std::size_t most,
                                                              Deadline deadline) = 0;
   /// Puts a value, which is not empty, where the key has none, and returns what is there then: of
@@ -39,9 +39,9 @@ bool names_store(std::string_view text);
 /// Throws Error with this field for what make_shared_store takes for no URL; opens nothing.
 void check_shared_store(std::string_view field, const std::string& url);
 
-/// The shared store of a URL, `file:DIR` or `redis://HOST:PORT/PREFIX`. Throws Error with this field
-/// for any other, and for a component that this build lacks. `stop` also ends waits for a server
-/// that does not answer.
+/// The shared store of a URL, `file:DIR` or `redis://HOST:PORT/PREFIX`. Throws Error with this
+/// field for any other, and for a component that this build lacks. `stop` also ends waits for a
+/// server that does not answer.
 std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std::string& url,
                                                StopRequest stop = {});
 

@@ -34,8 +34,9 @@ EpochSettings read_epochs(const char* const* settings) {
     throw Error("nodes", "it is missing: " + node_range_rule());
   }
   if (read.roster.seeds.empty()) {
-    throw Error("seeds", "it is missing: HOST:PORT of nodes that newcomers ask who is there, or a store: "
-                         "file:DIR or redis://HOST:PORT/PREFIX");
+    throw Error("seeds",
+                "it is missing: HOST:PORT of nodes that newcomers ask who is there, or a store: "
+                "file:DIR or redis://HOST:PORT/PREFIX");
   }
   return read;
 }

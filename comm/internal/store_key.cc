@@ -35,11 +35,10 @@ Status check_store_entry(std::string_view key, std::span<const std::byte> value)
   return check_store_key(key);
 }
 
-Status check_store_claim(std::string_view key, std::span<const std::byte> value,
-                         std::size_t most) {
+Status check_store_claim(std::string_view key, std::span<const std::byte> value, std::size_t most) {
   if (value.empty() || value.size() > most) {
-    return {Fault::malformed, fmt::format("a store value of {} bytes: 1 to {} are claimed with",
-                                          value.size(), most)};
+    return {Fault::malformed,
+            fmt::format("a store value of {} bytes: 1 to {} are claimed with", value.size(), most)};
   }
   return check_store_key(key);
 }

@@ -197,8 +197,8 @@ Result<std::optional<std::vector<std::byte>>> RedisStore::look(std::string_view 
 }
 
 Result<std::vector<std::byte>> RedisStore::claim(std::string_view key,
-                                                 std::span<const std::byte> value,
-                                                 std::size_t most, Deadline deadline) {
+                                                 std::span<const std::byte> value, std::size_t most,
+                                                 Deadline deadline) {
   if (auto fits = internal::check_store_claim(key, value, most); !fits) {
     return fits;
   }

@@ -81,8 +81,8 @@ int write_new(const fs::path& path, std::span<const std::byte> value) {
   return error;
 }
 
-/// Gives a file its place, unless there is one: errno, 0 or EEXIST among them. The file's first name
-/// is gone afterwards.
+/// Gives a file its place, unless there is one: errno, 0 or EEXIST among them. The file's first
+/// name is gone afterwards.
 int put_first(const fs::path& fresh, const fs::path& target) {
   int error = ::link(fresh.c_str(), target.c_str()) == 0 ? 0 : errno;
   if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK) {
@@ -163,12 +163,13 @@ Result<std::optional<std::vector<std::byte>>> FileStore::look(std::string_view k
   const bool known = file && ::fstat(file.get(), &about) == 0;
   const bool none_of_ours = error == ELOOP || error == ENXIO || error == EACCES;
   if (!known && !none_of_ours) {
-    return Status(Fault::io, fmt::format("cannot read {}: {}", source.string(),
-                                         std::error_code(error, std::generic_category()).message()));
+    return Status(Fault::io,
+                  fmt::format("cannot read {}: {}", source.string(),
+                              std::error_code(error, std::generic_category()).message()));
   }
   if (!known || !S_ISREG(about.st_mode) || static_cast<std::uintmax_t>(about.st_size) > most) {
-    return Status(Fault::malformed, fmt::format("{} is no file of at most {} bytes",
-                                                source.string(), most));
+    return Status(Fault::malformed,
+                  fmt::format("{} is no file of at most {} bytes", source.string(), most));
   }
   std::vector<std::byte> value(static_cast<std::size_t>(about.st_size));
   const auto got = ::read(file.get(), value.data(), value.size());

@@ -22,9 +22,9 @@ std::vector<std::byte> seal_message(std::span<const std::byte> message, const Pr
   auto* const out = reinterpret_cast<unsigned char*>(sealed.data());
   randombytes_buf(out, kNonceBytes);
   unsigned long long length = 0;
-  (void)crypto_aead_xchacha20poly1305_ietf_encrypt(out + kNonceBytes, &length, sealed_bytes(message),
-                                                   message.size(), nullptr, 0, nullptr, out,
-                                                   sealed_bytes(key.bytes()));
+  (void)crypto_aead_xchacha20poly1305_ietf_encrypt(out + kNonceBytes, &length,
+                                                   sealed_bytes(message), message.size(), nullptr,
+                                                   0, nullptr, out, sealed_bytes(key.bytes()));
   return sealed;
 }
 
@@ -38,8 +38,8 @@ std::optional<std::vector<std::byte>> open_message(std::span<const std::byte> se
   unsigned long long length = 0;
   const int opens = crypto_aead_xchacha20poly1305_ietf_decrypt(
       reinterpret_cast<unsigned char*>(message.data()), &length, nullptr,
-      sealed_bytes(sealed) + kNonceBytes, sealed.size() - kNonceBytes, nullptr, 0, sealed_bytes(sealed),
-      sealed_bytes(key.bytes()));
+      sealed_bytes(sealed) + kNonceBytes, sealed.size() - kNonceBytes, nullptr, 0,
+      sealed_bytes(sealed), sealed_bytes(key.bytes()));
   return opens == 0 ? std::optional(std::move(message)) : std::nullopt;
 }
 

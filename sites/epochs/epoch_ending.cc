@@ -212,7 +212,8 @@ EpochValue EpochEnding::founding_value() const {
   if (before.history != History{}) {
     return before;  // somebody has accepted it
   }
-  // Where it is drawn, no two proposals of a member have one ballot, and no two members of a process one stay.
+  // Where it is drawn, no two proposals of a member have one ballot, and no two members of a
+  // process one stay.
   ByteBuffer drawn;
   drawn.write_string(place_.self.name);
   drawn.write(place_.self.incarnation);

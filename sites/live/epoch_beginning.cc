@@ -101,8 +101,8 @@ Move EpochBeginning::look_free(const BeginningSight& sight, Time now) {
   const bool others = sight.nodes_up > 1 && sight.all_greeted;
   const bool founder =
       sight.founder == Founder::any || (sight.founder == Founder::first_seed && sight.first_seed);
-  if (founder && sight.up && sight.nodes_up >= sight.least && (sight.alone || others) &&
-      first && is_newest(sight)) {
+  if (founder && sight.up && sight.nodes_up >= sight.least && (sight.alone || others) && first &&
+      is_newest(sight)) {
     return Move::found;
   }
   gave_up_ = waited(sight, now) || gave_up_;
@@ -113,8 +113,8 @@ Move EpochBeginning::look_free(const BeginningSight& sight, Time now) {
   // Nodes without a model may be those of a run that is over, started again: of these the first
   // seed alone begins a run, which knows by its votes, or any that knows by the store.
   const bool knows = sight.founder == Founder::any || sight.founder == Founder::nobody;
-  const bool may = sight.founder != Founder::unknown &&
-                   (sight.model > 0 || sight.first_seed || knows);
+  const bool may =
+      sight.founder != Founder::unknown && (sight.model > 0 || sight.first_seed || knows);
   return again_after_ && could && waited_for && may && is_newest(sight) ? Move::found : Move::none;
 }
 

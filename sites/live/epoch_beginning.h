@@ -95,8 +95,8 @@ class EpochBeginning {
   const std::optional<Time> again_after_;
   BeginningSight::Stand stand_ = BeginningSight::Stand::well;
   std::uint64_t begun_ = 0;  ///< as the latest sight had it
-  Span enough_;      ///< MIN nodes are up
-  Span heard_none_;  ///< all have been heard, and no member of the run that is sought
+  Span enough_;              ///< MIN nodes are up
+  Span heard_none_;          ///< all have been heard, and no member of the run that is sought
   bool gave_up_ = false;
 };
 

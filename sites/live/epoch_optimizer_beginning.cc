@@ -31,8 +31,8 @@ void EpochOptimizer::Run::make_member(const std::optional<sites::History>& found
   if (local_) {
     local_->take_initial();
   }
-  sites::EpochSetup setup =
-      member_setup(options_, founded.has_value(), local_ ? local_->run_model() : parameters_, layout_);
+  sites::EpochSetup setup = member_setup(options_, founded.has_value(),
+                                         local_ ? local_->run_model() : parameters_, layout_);
   setup.history = founded.value_or(sites::History{});
   setup.incarnation = incarnation_;
   setup.stay = stay_;

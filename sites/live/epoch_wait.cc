@@ -101,8 +101,9 @@ std::string words_of_store(const EpochSight& sight) {
   }
   return run->name.empty()
              ? fmt::format("the store has a run {}, and its entry is refused", run->number)
-             : fmt::format("the store says that {} at {} has begun run {}, and no node of it is heard",
-                           run->name, run->address, run->number);
+             : fmt::format(
+                   "the store says that {} at {} has begun run {}, and no node of it is heard",
+                   run->name, run->address, run->number);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ std::string words_of_asking(const std::string& address, const std::vector<std::s
                             bool by_store) {
   if (by_store && asked.empty()) {
     return fmt::format(
-        "the store has no other node's address: the others find this one, at {}, in the same store, "
+        "the store has no other node's address: the others find this one, at {}, in the same "
+        "store, "
         "and have the same key",
         address);
   }
@@ -54,10 +55,10 @@ std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSear
   if (state.few && !state.silent.empty()) {
     events.push_back(event_of(SiteEvent::Kind::seeds_silent, silent_text(state)));
   } else if (state.few && state.alone) {
-    events.push_back(event_of(
-        SiteEvent::Kind::nobody_heard,
-        fmt::format("no other node is heard; {}",
-                    words_of_asking(state.address, state.asked, state.by_store))));
+    events.push_back(
+        event_of(SiteEvent::Kind::nobody_heard,
+                 fmt::format("no other node is heard; {}",
+                             words_of_asking(state.address, state.asked, state.by_store))));
   }
   if (state.refused > refused_) {
     events.push_back(event_of(

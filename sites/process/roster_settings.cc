@@ -21,7 +21,7 @@ constexpr std::size_t kMostSeeds = 64;
 constexpr double kLongestLeave = 3600;  // seconds
 
 std::vector<std::string> split_seeds(const std::string& text) {
-  if (names_store(text)) {
+  if (names_store(text) && text.find(',') == std::string::npos) {
     check_shared_store("seeds", text);
     return {text};
   }
@@ -33,11 +33,12 @@ std::vector<std::string> split_seeds(const std::string& text) {
     at = comma + 1;
   }
   for (const std::string& seed : seeds) {
-    if (seed.find(':') == std::string::npos || seeds.size() > kMostSeeds) {
-      refuse("seeds", text,
-             fmt::format("HOST:PORT of one node or more, with commas between them, at most {}; or a "
-                         "store, file:DIR or redis://HOST:PORT/PREFIX",
-                         kMostSeeds));
+    if (seed.find(':') == std::string::npos || names_store(seed) || seeds.size() > kMostSeeds) {
+      refuse(
+          "seeds", text,
+          fmt::format("HOST:PORT of one node or more, with commas between them, at most {}; or a "
+                      "store alone, file:DIR or redis://HOST:PORT/PREFIX",
+                      kMostSeeds));
     }
   }
   return seeds;
@@ -69,7 +70,8 @@ SettingGroup settings_of(RosterSettings& o) {
       "A run whose nodes come and go",
       {{"seeds", &o.seeds, "HOST:PORT,…|URL",
         "Nodes that newcomers ask who is there; each node is given the same, also a seed itself, "
-        "which is the one that has the address. Or a store by which nodes find each other, file:DIR "
+        "which is the one that has the address. Or a store by which nodes find each other, "
+        "file:DIR "
         "or redis://HOST:PORT/PREFIX, of this run alone"},
        {"name", &o.name, "NAME",
         "This node's name, unlike any other's; by default that of the votes in its state, or the "

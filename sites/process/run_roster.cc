@@ -44,8 +44,8 @@ std::string_view state_of(const RosterMember& member) {
   return "gone";
 }
 
-/// Where this node listens. With a store it is where the others reach it, as far as that can be seen:
-/// by the route to the store's server, or by the default route.
+/// Where this node listens. With a store it is where the others reach it, as far as that can be
+/// seen: by the route to the store's server, or by the default route.
 DatagramPlace place_of(const RosterOptions& options, const std::string& listen) {
   DatagramPlace place{.listen = listen,
                       .seeds = options.seeds,
@@ -261,16 +261,14 @@ void RunRoster::note_search() {
       unknown.push_back(seed);
     }
   }
-  for (SiteEvent& event : search_.due(
-           now(),
-           {.few = searches(),
-           .alone = view_.up <= 1,
-           .address = address_,
-           .asked = view_.asked,
-           .silent = view_.silent,
-           .unknown = std::move(unknown),
-           .refused = datagrams_.refused(),
-           .by_store = store_ != nullptr})) {
+  for (SiteEvent& event : search_.due(now(), {.few = searches(),
+                                             .alone = view_.up <= 1,
+                                             .address = address_,
+                                             .asked = view_.asked,
+                                             .silent = view_.silent,
+                                             .unknown = std::move(unknown),
+                                             .refused = datagrams_.refused(),
+                                             .by_store = store_ != nullptr})) {
     tell(event.level, event.kind, std::move(event.text));
   }
 }

@@ -92,9 +92,10 @@ Result<RunStore::Entry> RunStore::read(const std::string& key, const PrivateKey&
   }
   Entry entry{.mark = mark_of(**value), .opened = open_message(**value, seal)};
   if (!entry.opened) {
-    refuse_entry(key, entry.mark,
-                 "this run's key does not open it: give all nodes one key, and each run a folder or "
-                 "prefix of its own");
+    refuse_entry(
+        key, entry.mark,
+        "this run's key does not open it: give all nodes one key, and each run a folder or "
+        "prefix of its own");
   }
   return entry;
 }
@@ -201,9 +202,9 @@ Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline) {
 
 Result<StoredRun> RunStore::claim(const StoredRun& run, Deadline deadline) {
   if (run.number < 1 || run.number > kMostStoredRuns) {
-    refuse_entry(run_key(run.number), kMarkOfAny,
-                 fmt::format("the store has had {} runs: give another folder or prefix",
-                             kMostStoredRuns));
+    refuse_entry(
+        run_key(run.number), kMarkOfAny,
+        fmt::format("the store has had {} runs: give another folder or prefix", kMostStoredRuns));
     return StoredRun{};
   }
   const auto there = store_->claim(run_key(run.number), seal_message(encode(run), run_key_),
@@ -217,8 +218,8 @@ Result<StoredRun> RunStore::claim(const StoredRun& run, Deadline deadline) {
     return found.status();
   }
   return *found ? std::move(**found)
-                : Result<StoredRun>(Status(Fault::io, fmt::format("'{}' has gone from the store",
-                                                                  run_key(run.number))));
+                : Result<StoredRun>(Status(
+                      Fault::io, fmt::format("'{}' has gone from the store", run_key(run.number))));
 }
 
 Result<std::optional<StoredEnd>> RunStore::end_of(std::uint64_t number, Deadline deadline) {
@@ -260,7 +261,8 @@ Status RunStore::note_end(const std::array<std::uint64_t, 2>& id, const StoredEn
       return known.status();
     }
     const bool later = *known && ((*known)->all_left || (*known)->steps > end.steps);
-    return later ? Status() : store_->set(end_key(number), seal_message(encode(number, end), run_key_));
+    return later ? Status()
+                 : store_->set(end_key(number), seal_message(encode(number, end), run_key_));
   }
   return {};
 }

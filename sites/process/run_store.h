@@ -75,8 +75,8 @@ class RunStore {
 
   /// The run that was begun last; none: there was none.
   Result<std::optional<StoredRun>> latest(Deadline deadline);
-  /// Begins a run of this number, unless one was begun; the one that was, or of number 0 where there
-  /// may be no further one.
+  /// Begins a run of this number, unless one was begun; the one that was, or of number 0 where
+  /// there may be no further one.
   Result<StoredRun> claim(const StoredRun& run, Deadline deadline);
   /// How the run of this number ended; none: nobody has said so.
   Result<std::optional<StoredEnd>> end_of(std::uint64_t number, Deadline deadline);
@@ -89,8 +89,8 @@ class RunStore {
  private:
   /// A value, as it is and opened.
   struct Entry {
-    std::uint64_t mark = 0;                         ///< digest of its bytes; 0: there is none
-    std::optional<std::vector<std::byte>> opened{}; ///< none: it is refused
+    std::uint64_t mark = 0;                          ///< digest of its bytes; 0: there is none
+    std::optional<std::vector<std::byte>> opened{};  ///< none: it is refused
   };
   Result<Entry> read(const std::string& key, const PrivateKey& seal, std::size_t most,
                      Deadline deadline);
@@ -102,7 +102,7 @@ class RunStore {
   const std::shared_ptr<SharedStore> store_;
   const PrivateKey lease_key_;
   const PrivateKey run_key_;
-  std::optional<StoredRun> latest_{};            ///< as far as it was read
+  std::optional<StoredRun> latest_{};             ///< as far as it was read
   std::map<std::string, std::uint64_t> refused_;  ///< marks of entries that were refused, by key
   std::vector<std::string> told_;                 ///< what take_refused() returns
 };

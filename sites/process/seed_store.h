@@ -49,8 +49,8 @@ class SeedStore {
  public:
   using Open = std::function<std::shared_ptr<SharedStore>(StopRequest)>;
 
-  /// Begins to look, and to keep the lease `own`. `open` makes the store; its stop request, of which
-  /// it may keep a copy, is true once this object ends. Throws what `open` throws.
+  /// Begins to look, and to keep the lease `own`. `open` makes the store; its stop request, of
+  /// which it may keep a copy, is true once this object ends. Throws what `open` throws.
   SeedStore(const Open& open, const RunKey& key, sites::SeedLease own, SeedStoreOptions options);
   /// Takes the lease out, if the store answers soon.
   ~SeedStore();
@@ -98,16 +98,16 @@ class SeedStore {
   const sites::SeedLease own_;
   const Clock::time_point began_ = Clock::now();
   const std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
-  RunStore store_;             ///< of the own thread, as are
-  sites::SeedLeases leases_;   ///< these
-  bool silent_ = false;        ///< the latest look was in vain
+  RunStore store_;            ///< of the own thread, as are
+  sites::SeedLeases leases_;  ///< these
+  bool silent_ = false;       ///< the latest look was in vain
 
   mutable std::mutex mutex_;  ///< of what follows
   std::condition_variable change_;
-  bool due_ = false;      ///< a look is due at once
-  bool hurries_ = true;   ///< others are looked for
-  bool leaves_ = false;   ///< the lease is to be taken out
-  std::string why_;       ///< why the store does not answer
+  bool due_ = false;     ///< a look is due at once
+  bool hurries_ = true;  ///< others are looked for
+  bool leaves_ = false;  ///< the lease is to be taken out
+  std::string why_;      ///< why the store does not answer
   std::optional<std::vector<std::string>> seeds_;
   StoredRuns runs_;
   std::optional<StoredRun> wanted_;

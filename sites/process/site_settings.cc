@@ -42,16 +42,17 @@ SettingGroup identity_settings(SiteSettings& o) {
 }
 
 SettingGroup roster_settings(SiteSettings& o) {
-  return {"A run whose nodes come and go, in place of a list of peers and a state",
-          {{"nodes", &o.roster.nodes, "MIN:MAX",
-            "The fewest nodes with which training begins, and the most that are let in; one number "
-            "is both. Then `key` is the run's, and by default none"},
-           {"seeds", &o.roster.seeds, "HOST:PORT,…|URL",
-            "Nodes that newcomers ask who is there, the same at all nodes; or a store by which they "
-            "find each other, file:DIR or redis://HOST:PORT/PREFIX"},
-           {"insecure", &o.roster.insecure, "", "Allow plain text beyond this host"},
-           {"leave-within", &o.roster.leave_within, "SECONDS",
-            "How long a node that leaves waits at most for what it sent to arrive"}}};
+  return {
+      "A run whose nodes come and go, in place of a list of peers and a state",
+      {{"nodes", &o.roster.nodes, "MIN:MAX",
+        "The fewest nodes with which training begins, and the most that are let in; one number "
+        "is both. Then `key` is the run's, and by default none"},
+       {"seeds", &o.roster.seeds, "HOST:PORT,…|URL",
+        "Nodes that newcomers ask who is there, the same at all nodes; or a store by which they "
+        "find each other, file:DIR or redis://HOST:PORT/PREFIX"},
+       {"insecure", &o.roster.insecure, "", "Allow plain text beyond this host"},
+       {"leave-within", &o.roster.leave_within, "SECONDS",
+        "How long a node that leaves waits at most for what it sent to arrive"}}};
 }
 
 SettingGroup training_settings(SiteSettings& o) {

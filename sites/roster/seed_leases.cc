@@ -50,8 +50,7 @@ Result<SeedLease> parse_lease(std::span<const std::byte> bytes) {
   return lease;
 }
 
-SeedLeases::SeedLeases(SeedLease own, RosterTime length)
-    : self_(std::move(own)), length_(length) {}
+SeedLeases::SeedLeases(SeedLease own, RosterTime length) : self_(std::move(own)), length_(length) {}
 
 void SeedLeases::saw(std::span<const SeedPlace> places, RosterTime now) {
   check(places.size() == kPlaces, "a look is at all places");

@@ -38,10 +38,11 @@ struct SeedLease {
 
 inline constexpr std::size_t kMostLeaseBytes = 256;  ///< longest lease
 
-/// The lease as bytes: a version u8, incarnation u64, count u64, and name and address, each a length
-/// u32 and bytes.
+/// The lease as bytes: a version u8, incarnation u64, count u64, and name and address, each a
+/// length u32 and bytes.
 std::vector<std::byte> encode(const SeedLease& lease);
-/// Fault::malformed for anything that breaks the grammar, and for an address that is not in numbers.
+/// Fault::malformed for anything that breaks the grammar, and for an address that is not in
+/// numbers.
 Result<SeedLease> parse_lease(std::span<const std::byte> bytes);
 
 /// What a place in the store has.

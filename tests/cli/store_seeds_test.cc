@@ -1,5 +1,5 @@
-// `sotto train --nodes MIN:MAX --seeds URL`: processes that know a store alone come, are killed, and
-// go on with one model.
+// `sotto train --nodes MIN:MAX --seeds URL`: processes that know a store alone come, are killed,
+// and go on with one model.
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -20,7 +20,8 @@ using namespace sotto::test;
 
 namespace {
 
-/// Three nodes; one is killed, a newcomer takes its place, and all that are left end with one model.
+/// Three nodes; one is killed, a newcomer takes its place, and all that are left end with one
+/// model.
 void play(const std::string& store) {
   EpochsRun run("2:4",
                 {"--algorithm", "allreduce", "--gradient-time", "12 ms", "--rounds", "1500"});
@@ -47,7 +48,7 @@ void play(const std::string& store) {
 
 }  // namespace
 
-TEST_CASE("train by a store: three nodes know a folder alone; one is killed, and one comes") {
+TEST_CASE("train by a store: three nodes know a folder alone and one is killed and one comes") {
   const Scratch folder;
   play("file:" + (folder.path() / "nodes").string());
 }
@@ -65,10 +66,10 @@ TEST_CASE("train by a store: the same in Redis") {
   play(fmt::format("redis://127.0.0.1:{}/job/", server.port));
 }
 
-TEST_CASE("train by a store: all are killed, and those that are started again go on") {
+TEST_CASE("train by a store: all are killed and those that are started again go on") {
   const Scratch folder;
-  EpochsRun run("2:3", {"--algorithm", "allreduce", "--gradient-time", "12 ms", "--rounds", "1000000",
-                        "--save-every", "5", "--begin-again-after", "1"});
+  EpochsRun run("2:3", {"--algorithm", "allreduce", "--gradient-time", "12 ms", "--rounds",
+                        "1000000", "--save-every", "5", "--begin-again-after", "1"});
   run.meet_in("file:" + (folder.path() / "nodes").string());
   const auto start = [&](const std::string& name) {
     run.start(name, {"--state", run.folder(name)});
@@ -88,8 +89,9 @@ TEST_CASE("train by a store: all are killed, and those that are started again go
   CHECK_FALSE(std::filesystem::exists(folder.path() / "nodes" / "key-nodes%runs%3"));
 }
 
-TEST_CASE("train by a store: what is no such store is refused, with what would be one") {
-  for (const std::string seeds : {"tcp://127.0.0.1:9000", "memory:", "redis://nowhere"}) {
+TEST_CASE("train by a store: what is no such store is refused with what would be one") {
+  for (const std::string seeds : {"tcp://127.0.0.1:9000", "memory:", "redis://nowhere",
+                                  "file:/tmp,127.0.0.1:9000", "127.0.0.1:9000,file:/tmp"}) {
     const Ended ended = run({"train", "--nodes", "1:2", "--seeds", seeds});
     CHECK(ended.status != 0);
     CHECK_MESSAGE(contains(ended.err, "redis://HOST:PORT/PREFIX"), ended.err);

@@ -1,5 +1,5 @@
-// Stores in which nodes that come and go meet: looks that do not wait and read no more than they may,
-// and claims of which one is the first.
+// Stores in which nodes that come and go meet: looks that do not wait and read no more than they
+// may, and claims of which one is the first.
 #include <sotto/comm/shared_store.h>
 
 #include <algorithm>
@@ -108,8 +108,7 @@ TEST_CASE("shared stores in files: what is no file of a value is refused at once
   for (const std::string key : {"pipe", "folder", "link", "huge"}) {
     CAPTURE(key);
     CHECK(store->look(key, kMost, generous()).status().fault() == Fault::malformed);
-    CHECK(store->claim(key, bytes_of("x"), kMost, generous()).status().fault() ==
-          Fault::malformed);
+    CHECK(store->claim(key, bytes_of("x"), kMost, generous()).status().fault() == Fault::malformed);
   }
   if (::geteuid() != 0) {
     std::ofstream(folder.path() / "key-secret") << "x";
@@ -148,9 +147,9 @@ TEST_CASE("shared stores in Redis: looks and claims") {
   CHECK(other->look("one", kMost, generous()).value() == Found());
 }
 
-TEST_CASE("shared stores: other stores are refused, and servers have addresses") {
-  for (const std::string url : {"tcp://127.0.0.1:1", "torch://127.0.0.1:1/x", "memory:", "file:",
-                                "redis://127.0.0.1", "redis://127.0.0.1:0/x"}) {
+TEST_CASE("shared stores: other stores are refused and servers have addresses") {
+  for (const std::string url : {"tcp://127.0.0.1:1", "torch://127.0.0.1:1/x",
+                                "memory:", "file:", "redis://127.0.0.1", "redis://127.0.0.1:0/x"}) {
     CAPTURE(url);
     CHECK(names_store(url));
     CHECK_THROWS_WITH_AS(check_shared_store("seeds", url), doctest::Contains("seeds: "), Error);

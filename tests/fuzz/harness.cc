@@ -228,6 +228,7 @@ std::span<const Target> named_targets() {
       {"encode", encode},
       {"site", site},
       {"roster_message", roster_message},
+      {"store_entry", store_entry},
       {"site_message", site_message},
       {"site_state", site_state},
       {"key_file", read_key},

@@ -12,7 +12,9 @@
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/core/message.h>
+#include <sotto/sites/process/run_store.h>
 #include <sotto/sites/roster/roster_message.h>
+#include <sotto/sites/roster/seed_leases.h>
 #include <sotto/topology/registry.h>
 
 #ifdef SOTTO_HAVE_ZMQ
@@ -223,6 +225,17 @@ void write_roster_messages(const fs::path& folder) {
   write("other", encode(sites::RosterOther{.run = 1, .nonce = 1, .up = 2, .settings = {1, 2}}));
   const std::vector<sites::RosterEntry> entries = {entry, namesake};
   write("entries", sites::encode_news(0, entries).front());
+}
+
+void write_store_entries(const fs::path& folder) {
+  sotto::ByteBuffer lease;
+  lease.append(encode(
+      sotto::sites::SeedLease{.name = "a", .incarnation = 1, .address = "10.0.0.2:2", .count = 3}));
+  save(folder / "lease", lease);
+  sotto::ByteBuffer run;
+  run.append(encode(sotto::StoredRun{
+      .number = 1, .id = {2, 3}, .name = "a", .address = "10.0.0.2:2", .step = 4}));
+  save(folder / "run", run);
 }
 
 void add_command(sotto_fuzz::SiteCommand command, std::span<const std::byte> bytes,
@@ -498,6 +511,7 @@ int main(int argc, char** argv) {
   write_vectors(root / "encode");
   write_messages(root / "site_message");
   write_roster_messages(root / "roster_message");
+  write_store_entries(root / "store_entry");
   write_sites(root);
 #ifdef SOTTO_HAVE_ZMQ
   write_channels(root / "channel");

@@ -11,7 +11,9 @@
 #include <sotto/compress/registry.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/process/run_store.h>
 #include <sotto/sites/roster/roster.h>
+#include <sotto/sites/roster/seed_leases.h>
 
 namespace sotto_fuzz {
 namespace {
@@ -199,6 +201,16 @@ void roster_message(std::string_view /*name*/, std::span<const std::byte> input)
     check(sent.message.size() <= sites::kMostRosterBytes, "a datagram is short");
     check(sites::parse_roster(sent.message).ok(), "what a roster writes parses");
   }
+}
+
+void store_entry(std::string_view /*name*/, std::span<const std::byte> input) {
+  const std::vector<std::byte> bytes(input.begin(), input.end());
+  const auto lease = sites::parse_lease(bytes);
+  check(!lease.ok() || encode(*lease) == bytes, "a lease has one form");
+  check(!lease.ok() || bytes.size() <= sites::kMostLeaseBytes, "a lease is short");
+  const auto run = sotto::parse_stored_run(bytes);
+  check(!run.ok() || encode(*run) == bytes, "a run has one form");
+  check(!run.ok() || bytes.size() <= sotto::kMostStoredRunBytes, "the entry of a run is short");
 }
 
 void site_message(std::string_view /*name*/, std::span<const std::byte> input) {

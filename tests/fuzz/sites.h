@@ -1,7 +1,8 @@
 // Targets of sites (sites/core, sites/roster): its messages, a site that hears hostile ones,
 // and its durable state.
 //
-// Inputs. `roster_message`: a message of a roster (sites/roster), and another for the same roster.
+// Inputs. `store_entry`: what an entry in a store of seeds is once it is opened, a lease or a run.
+// `roster_message`: a message of a roster (sites/roster), and another for the same roster.
 // `site_message`: a message of sites whose models have kSiteDimension elements.
 // `site`: exchange (1 byte, odd: gossip), then commands, each an operation (1 byte, SiteCommand),
 // a peer (1 byte), a length (2 bytes) and that many bytes. `site_state`: exchange, then the bytes
@@ -30,6 +31,7 @@ enum class SiteCommand : std::uint8_t {
 };
 
 void roster_message(std::string_view name, std::span<const std::byte> input);
+void store_entry(std::string_view name, std::span<const std::byte> input);
 void site_message(std::string_view name, std::span<const std::byte> input);
 void site(std::string_view name, std::span<const std::byte> input);
 void site_state(std::string_view name, std::span<const std::byte> input);

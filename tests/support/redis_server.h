@@ -14,9 +14,7 @@
 
 namespace sotto::test {
 
-inline bool has_redis_server() {
-  return std::system("command -v redis-server > /dev/null") == 0;
-}
+inline bool has_redis_server() { return std::system("command -v redis-server > /dev/null") == 0; }
 
 /// A Redis server of its own, ended with the object.
 struct RedisServer {

@@ -219,13 +219,14 @@ TEST_CASE("epoch beginnings: a hello says what was put into it, and nothing else
   CHECK(!parse_hello(bytes));
 }
 
-TEST_CASE("epoch beginnings: by a store any node begins the first run, and then none") {
+TEST_CASE("epoch beginnings: by a store any node begins the first run and then none") {
   using Founder = BeginningSight::Founder;
   for (const bool again : {false, true}) {
     const auto option = again ? std::optional(kAgain) : std::nullopt;
     BeginningSight sight = two_nodes(Stand::free);
     sight.founder = Founder::any;
-    CHECK(EpochBeginning(option).look(sight, Time(0)) == Move::found);  // of b and c it is the first
+    CHECK(EpochBeginning(option).look(sight, Time(0)) ==
+          Move::found);  // of b and c it is the first
     sight.name = "d";
     CHECK(EpochBeginning(option).look(sight, Time(0)) == Move::none);
     sight.name = "b";
@@ -239,7 +240,7 @@ TEST_CASE("epoch beginnings: by a store any node begins the first run, and then 
   }
 }
 
-TEST_CASE("epoch beginnings: the node that may begin by the store does, unless a run is there") {
+TEST_CASE("epoch beginnings: the node that may begin by the store does unless a run is there") {
   BeginningSight sight = two_nodes(Stand::free);
   sight.founder = BeginningSight::Founder::this_node;
   sight.begun = 1;

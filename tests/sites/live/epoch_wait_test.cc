@@ -51,6 +51,23 @@ std::optional<SiteEvent::Kind> told(EpochWaitWatch& watch, Kind kind, Time now) 
 
 }  // namespace
 
+TEST_CASE("epoch waits: who waits for a run of a store says which and what else would do") {
+  StoredRuns stored{.known = true};
+  const auto words = [&](std::optional<std::chrono::milliseconds> again) {
+    return words_of(
+        wait_of({.up = 2, .least = 2, .empty = true, .again_after = again, .stored = stored}));
+  };
+  CHECK(words({}).find("names no run") != std::string::npos);
+  stored.latest = StoredRun{.number = 3, .id = {1, 2}, .name = "n7", .address = "10.0.0.7:9"};
+  CHECK(words({}).find("n7 at 10.0.0.7:9 has begun run 3") != std::string::npos);
+  CHECK(words({}).find("another folder or prefix") != std::string::npos);
+  CHECK(words(std::chrono::milliseconds(5'000)).find("for 5 s") != std::string::npos);
+  stored.latest->name.clear();
+  CHECK(words({}).find("entry is refused") != std::string::npos);
+  stored = {};
+  CHECK(words({}).find("has yet to answer") != std::string::npos);
+}
+
 TEST_CASE("epoch waits: a quorum is lost where those that are heard may not go on") {
   const std::uint64_t seed = drawn_seed();
   CAPTURE(seed);

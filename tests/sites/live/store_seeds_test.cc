@@ -1,5 +1,5 @@
-// An all-reduce whose nodes come and go, over real channels, of nodes that know a folder alone: they
-// are in one run, whoever is first, and another one is begun only where that is lost.
+// An all-reduce whose nodes come and go, over real channels, of nodes that know a folder alone:
+// they are in one run, whoever is first, and another one is begun only where that is lost.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -42,9 +42,7 @@ class Folder {
     return options;
   }
   /// The run that was begun last.
-  std::optional<StoredRun> latest() const {
-    return store().latest(Deadline::after(1min)).value();
-  }
+  std::optional<StoredRun> latest() const { return store().latest(Deadline::after(1min)).value(); }
   std::size_t leases() const {
     const auto places = store().leases(Deadline::after(1min)).value();
     return static_cast<std::size_t>(
@@ -127,11 +125,13 @@ class Node {
   std::thread thread_;
 };
 
-std::string text_of(const StoredRun& run) { return fmt::format("{:016x}{:016x}", run.id[1], run.id[0]); }
+std::string text_of(const StoredRun& run) {
+  return fmt::format("{:016x}{:016x}", run.id[1], run.id[0]);
+}
 
 }  // namespace
 
-TEST_CASE("live epochs by a store: nodes that know a folder alone train, come and go") {
+TEST_CASE("live epochs by a store: nodes that know a folder alone train and come and go") {
   const Folder folder;
   std::optional<Node> a(folder.options("a", 3));
   std::optional<Node> b(folder.options("b", 3));
@@ -163,8 +163,8 @@ TEST_CASE("live epochs by a store: nodes that could each begin a run alone begin
     std::vector<std::vector<float>> models(3, std::vector<float>(5));
     std::vector<std::unique_ptr<EpochOptimizer>> nodes;
     for (std::size_t k = 0; k < models.size(); ++k) {
-      nodes.push_back(std::make_unique<EpochOptimizer>(folder.options("n" + std::to_string(k), 1),
-                                                       models[k]));
+      nodes.push_back(
+          std::make_unique<EpochOptimizer>(folder.options("n" + std::to_string(k), 1), models[k]));
     }
     std::vector<std::future<Status>> connected;
     for (const auto& node : nodes) {
@@ -182,7 +182,7 @@ TEST_CASE("live epochs by a store: nodes that could each begin a run alone begin
   }
 }
 
-TEST_CASE("live epochs by a store: a run that is lost is begun again, once and where it may be") {
+TEST_CASE("live epochs by a store: a run that is lost is begun again once and where it may be") {
   const Folder folder;
   const auto options = [&](const std::string& name, bool again) {
     EpochOptions one = folder.options(name, 2);
@@ -242,7 +242,7 @@ TEST_CASE("live epochs by a store: who comes after the end of a run is told so")
   CHECK(further.connect().fault() == Fault::ended);  // all had left
 }
 
-TEST_CASE("live epochs by a store: a folder that has gone ends a node that starts, and no other") {
+TEST_CASE("live epochs by a store: a folder that has gone ends a node that starts and no other") {
   const Folder folder;
   const std::string path = folder.url().substr(std::string("file:").size());
   EpochOptions options = folder.options("a", 1);

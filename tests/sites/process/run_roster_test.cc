@@ -160,7 +160,8 @@ TEST_CASE("run by roster: nodes start together, take one in, and go on when one 
   CHECK(tally.count("a", "nodes-enough") >= 1);
 }
 
-TEST_CASE("run by roster: nodes that know a folder alone find each other, and one that comes later") {
+TEST_CASE(
+    "run by roster: nodes that know a folder alone find each other and one that comes later") {
   const RunKey key(make_key_pair());
   const test::Scratch folder;
   const std::string store = "file:" + folder.path().string();

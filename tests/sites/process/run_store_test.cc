@@ -60,7 +60,7 @@ std::vector<StoredRun> founded_at_once(const std::function<std::shared_ptr<Share
 
 }  // namespace
 
-TEST_CASE("run stores: an entry of a run comes back as it was, and others are refused") {
+TEST_CASE("run stores: an entry of a run comes back as it was and others are refused") {
   const StoredRun run = run_of(3, "a", 7);
   const std::vector<std::byte> bytes = encode(run);
   CHECK(parse_stored_run(bytes).value() == run);
@@ -74,7 +74,7 @@ TEST_CASE("run stores: an entry of a run comes back as it was, and others are re
   CHECK(encode(largest).size() <= kMostStoredRunBytes);
 }
 
-TEST_CASE("run stores: of several that begin a run at once one does, and all see which") {
+TEST_CASE("run stores: of several that begin a run at once one does and all see which") {
   const RunKey key(make_key_pair());
   const Scratch folder;
   for (const bool in_files : {false, true}) {
@@ -92,7 +92,7 @@ TEST_CASE("run stores: of several that begin a run at once one does, and all see
   }
 }
 
-TEST_CASE("run stores: the next run is begun once, from the number that was seen") {
+TEST_CASE("run stores: the next run is begun once and from the number that was seen") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
   RunStore a(fake, key);
@@ -116,7 +116,7 @@ TEST_CASE("run stores: the next run is begun once, from the number that was seen
   CHECK(b.take_refused().size() == 1);
 }
 
-TEST_CASE("run stores: damaged and forged entries are refused by name, once each") {
+TEST_CASE("run stores: damaged and forged entries are refused by name once each") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
   const RunKey other(make_key_pair());
@@ -149,7 +149,7 @@ TEST_CASE("run stores: damaged and forged entries are refused by name, once each
   CHECK_FALSE(fake->values().contains("nodes/seeds/4"));
 }
 
-TEST_CASE("run stores: a run whose entry is refused was begun, and by nobody knows whom") {
+TEST_CASE("run stores: a run whose entry is refused was begun and by nobody knows whom") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
   const PrivateKey seal = key.derived("sotto runs in a store");
@@ -168,7 +168,7 @@ TEST_CASE("run stores: a run whose entry is refused was begun, and by nobody kno
   CHECK(store.take_refused().size() == 1);
 }
 
-TEST_CASE("run stores: random bytes in a store are no entries, and end nothing") {
+TEST_CASE("run stores: random bytes in a store are no entries and end nothing") {
   const std::uint64_t seed = drawn_seed();
   CAPTURE(seed);
   RandomStream draw({.seed = seed, .purpose = Purpose::faults});
@@ -182,8 +182,10 @@ TEST_CASE("run stores: random bytes in a store are no entries, and end nothing")
     }
     // Half of them by somebody that has the key.
     const bool sealed = draw.below(2) == 0;
-    const std::string purpose = draw.below(2) == 0 ? "sotto leases in a store" : "sotto runs in a store";
-    const std::string place = "nodes/seeds/" + std::to_string(draw.below(sites::SeedLeases::kPlaces));
+    const std::string purpose =
+        draw.below(2) == 0 ? "sotto leases in a store" : "sotto runs in a store";
+    const std::string place =
+        "nodes/seeds/" + std::to_string(draw.below(sites::SeedLeases::kPlaces));
     const std::string at = draw.below(2) == 0 ? place : "nodes/runs/1";
     REQUIRE(fake->set(at, sealed ? seal_message(bytes, key.derived(purpose)) : bytes).ok());
     const std::vector<sites::SeedPlace> places = store.leases(soon()).value();
@@ -195,7 +197,7 @@ TEST_CASE("run stores: random bytes in a store are no entries, and end nothing")
   }
 }
 
-TEST_CASE("run stores: a store that does not answer is a fault, and no entry") {
+TEST_CASE("run stores: a store that does not answer is a fault and no entry") {
   const auto fake = std::make_shared<FakeSharedStore>();
   RunStore store(fake, RunKey::open());
   fake->set_gone(true);

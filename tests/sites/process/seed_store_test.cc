@@ -1,5 +1,5 @@
-// A node's dealings with a store of seeds, in a thread of its own: it finds others, goes on beside a
-// store that is gone, and begins a run by its word.
+// A node's dealings with a store of seeds, in a thread of its own: it finds others, goes on beside
+// a store that is gone, and begins a run by its word.
 #include <sotto/sites/process/seed_store.h>
 
 #include <chrono>
@@ -28,15 +28,12 @@ class Fixture {
   std::unique_ptr<SeedStore> node(std::uint64_t id, std::chrono::milliseconds patience = 1h) {
     return std::make_unique<SeedStore>(
         [this](const StopRequest&) { return fake; }, key,
-        sites::SeedLease{.name = "n" + std::to_string(id),
-                         .incarnation = id,
-                         .address = address(id)},
+        sites::SeedLease{
+            .name = "n" + std::to_string(id), .incarnation = id, .address = address(id)},
         SeedStoreOptions{
             .url = "the test's store", .patience = patience, .lease = 300ms, .look = 2ms});
   }
-  static std::string address(std::uint64_t id) {
-    return "10.0.0." + std::to_string(id) + ":9000";
-  }
+  static std::string address(std::uint64_t id) { return "10.0.0." + std::to_string(id) + ":9000"; }
   const std::shared_ptr<FakeSharedStore> fake = std::make_shared<FakeSharedStore>();
   const RunKey key{make_key_pair()};
 };
@@ -71,7 +68,7 @@ std::optional<SiteEvent> told(SeedStore& node, SiteEvent::Kind kind) {
 
 }  // namespace
 
-TEST_CASE("seed stores: nodes find each other, and not those that have left or were killed") {
+TEST_CASE("seed stores: nodes find each other and not those that have left or were killed") {
   Fixture all;
   const auto a = all.node(1);
   auto b = all.node(2);
@@ -97,7 +94,7 @@ TEST_CASE("seed stores: nodes find each other, and not those that have left or w
   CHECK(all.fake->values().size() == 1);
 }
 
-TEST_CASE("seed stores: a store that is gone ends no node, and is told of twice") {
+TEST_CASE("seed stores: a store that is gone ends no node and is told of twice") {
   Fixture all;
   const auto a = all.node(1, 1ms);
   const auto b = all.node(2);
@@ -136,7 +133,7 @@ TEST_CASE("seed stores: one that never answers is waited for as long as its pati
   await([&] { return patient->seeds().has_value() && other->standing().ok(); });
 }
 
-TEST_CASE("seed stores: of two nodes that want to begin a run one does, and its end is told") {
+TEST_CASE("seed stores: of two nodes that want to begin a run one does and its end is told") {
   Fixture all;
   const auto a = all.node(1);
   auto b = all.node(2);
@@ -164,5 +161,6 @@ TEST_CASE("seed stores: what is refused is told") {
   const auto event = told(*a, SiteEvent::Kind::store_refused);
   CHECK(event->text.find("nodes/seeds/5") != std::string::npos);
   await([&] { return finds(*a, {}); });
-  await([&] { return !all.fake->values().contains("nodes/seeds/5"); });  // its place is free in time
+  await(
+      [&] { return !all.fake->values().contains("nodes/seeds/5"); });  // its place is free in time
 }

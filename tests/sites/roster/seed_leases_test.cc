@@ -44,10 +44,10 @@ class LeaseWorld {
 
   void start() {
     const std::uint64_t id = ++ids_;
-    nodes_.emplace(id, Node{.leases = std::make_unique<SeedLeases>(
-                                lease_of("n" + std::to_string(id), id)),
-                            .next = now_ + draw_.below(2'000),
-                            .offset = draw_.below(1'000'000'000)});
+    nodes_.emplace(
+        id, Node{.leases = std::make_unique<SeedLeases>(lease_of("n" + std::to_string(id), id)),
+                 .next = now_ + draw_.below(2'000),
+                 .offset = draw_.below(1'000'000'000)});
   }
   /// A process is killed: its lease stays.
   void kill() { nodes_.erase(std::next(nodes_.begin(), any())); }
@@ -137,7 +137,7 @@ class LeaseWorld {
 
 }  // namespace
 
-TEST_CASE("seed leases: bytes come back as they were, and others are refused") {
+TEST_CASE("seed leases: bytes come back as they were and others are refused") {
   const SeedLease lease{
       .name = "a b", .incarnation = 7, .address = "[2001:db8::1]:9000", .count = 3};
   const std::vector<std::byte> bytes = encode(lease);
@@ -211,7 +211,7 @@ TEST_CASE("seed leases: nothing grows old while the store does not answer") {
   CHECK(leases.old(later + SeedLeases::kLength).size() == 1);
 }
 
-TEST_CASE("seed leases: a node has one place, renews it, and takes another if it is lost") {
+TEST_CASE("seed leases: a node has one place and renews it and takes another if it is lost") {
   SeedLeases leases(lease_of("a", 1));
   Places places(SeedLeases::kPlaces);
   leases.saw(places, RosterTime(0));
@@ -243,7 +243,7 @@ TEST_CASE("seed leases: a node has one place, renews it, and takes another if it
   CHECK(leases.addresses(RosterTime(3)).size() == 5);
 }
 
-TEST_CASE("seed leases: nodes that come and go find each other, also beside a store that is gone") {
+TEST_CASE("seed leases: nodes that come and go find each other also beside a store that is gone") {
   const std::uint64_t seed = drawn_seed();
   for (std::uint64_t k = 0; k < 30; ++k) {
     CAPTURE(seed + k);
@@ -269,7 +269,8 @@ TEST_CASE("seed leases: nodes that come and go find each other, also beside a st
           }
           break;
         case 4:
-          world.places()[world.draw().below(SeedLeases::kPlaces)] = {.mark = 2};  // what is no lease
+          world.places()[world.draw().below(SeedLeases::kPlaces)] = {.mark =
+                                                                         2};  // what is no lease
           break;
         default:
           world.set_gone(world.draw().below(2) == 0);
