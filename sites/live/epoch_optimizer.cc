@@ -108,6 +108,9 @@ void EpochOptimizer::Run::follow_roster() {
   asked_seeds_ = view.asked;
   const bool takes_part = member_ && member_->standing() == EpochStanding::member;
   took_part_ = took_part_ || takes_part;
+  if (SeedStore* const store = roster_->store()) {
+    store->note_run(takes_part ? std::optional(member_->history()) : std::nullopt);
+  }
   if (takes_part && votes_given_up_ && !std::exchange(founded_, true)) {
     // It is in another run than that of its votes. A file that stays costs a wait later.
     static_cast<void>(votes_.drop());

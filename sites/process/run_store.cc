@@ -183,7 +183,36 @@ Result<std::optional<StoredRun>> RunStore::run_at(std::uint64_t number, Deadline
   return std::optional(StoredRun{.number = number});
 }
 
-Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline) {
+Status RunStore::restore(Deadline deadline) {
+  // Those before it are found one after the other: none may be missing.
+  for (std::uint64_t number = 1; number <= latest_->number; ++number) {
+    StoredRun run = *latest_;
+    run.number = number;
+    if (const auto there = claim(run, deadline); !there) {
+      return there.status();
+    }
+  }
+  return {};
+}
+
+Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline,
+                                                  const std::optional<StoredRunId>& own) {
+  if (latest_) {
+    auto there = run_at(latest_->number, deadline);
+    if (!there) {
+      return there.status();
+    }
+    if (!*there && own == latest_->id) {
+      if (Status status = restore(deadline); !status.ok()) {
+        return status;
+      }
+      there = run_at(latest_->number, deadline);
+      if (!there) {
+        return there.status();
+      }
+    }
+    latest_ = std::move(*there);
+  }
   while (true) {
     const std::uint64_t next = latest_ ? latest_->number + 1 : 1;
     if (next > kMostStoredRuns) {
@@ -242,8 +271,7 @@ Result<std::optional<StoredEnd>> RunStore::end_of(std::uint64_t number, Deadline
   return std::optional(end);
 }
 
-Status RunStore::note_end(const std::array<std::uint64_t, 2>& id, const StoredEnd& end,
-                          Deadline deadline) {
+Status RunStore::note_end(const StoredRunId& id, const StoredEnd& end, Deadline deadline) {
   const auto newest = latest(deadline);
   if (!newest) {
     return newest.status();

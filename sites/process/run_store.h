@@ -31,13 +31,15 @@
 
 namespace sotto {
 
+using StoredRunId = std::array<std::uint64_t, 2>;  ///< a run's history
+
 /// A run that was begun.
 struct StoredRun {
-  std::uint64_t number = 0;           ///< 1 for the first of the store
-  std::array<std::uint64_t, 2> id{};  ///< its history; zeros: not known, as its entry is refused
-  std::string name{};                 ///< node that began it; empty: not known
-  std::string address{};              ///< address of that node
-  Round step = 0;                     ///< step of the model that it was begun from
+  std::uint64_t number = 0;  ///< 1 for the first of the store
+  StoredRunId id{};          ///< its history; zeros: not known, as its entry is refused
+  std::string name{};        ///< node that began it; empty: not known
+  std::string address{};     ///< address of that node
+  Round step = 0;            ///< step of the model that it was begun from
   auto operator<=>(const StoredRun&) const = default;
 };
 
@@ -73,15 +75,18 @@ class RunStore {
   /// Empties this node's place, where its lease is.
   Status leave(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
 
-  /// The run that was begun last; none: there was none.
-  Result<std::optional<StoredRun>> latest(Deadline deadline);
+  /// The run that was begun last; none: there was none. `own` is the run in which this node is;
+  /// none: in none. A store that has lost that one, as a server may that was started again, gets it
+  /// back.
+  Result<std::optional<StoredRun>> latest(Deadline deadline,
+                                          const std::optional<StoredRunId>& own = {});
   /// Begins a run of this number, unless one was begun; the one that was, or of number 0 where
   /// there may be no further one.
   Result<StoredRun> claim(const StoredRun& run, Deadline deadline);
   /// How the run of this number ended; none: nobody has said so.
   Result<std::optional<StoredEnd>> end_of(std::uint64_t number, Deadline deadline);
   /// Says how the run with this id ended, unless a later end is known.
-  Status note_end(const std::array<std::uint64_t, 2>& id, const StoredEnd& end, Deadline deadline);
+  Status note_end(const StoredRunId& id, const StoredEnd& end, Deadline deadline);
 
   /// What was refused since the last call, each entry once while it stays as it is.
   std::vector<std::string> take_refused();
@@ -96,6 +101,8 @@ class RunStore {
                      Deadline deadline);
   /// The run of a number; none: there is none.
   Result<std::optional<StoredRun>> run_at(std::uint64_t number, Deadline deadline);
+  /// Begins the latest run once more, and those before it.
+  Status restore(Deadline deadline);
   /// An entry is not what it should be.
   void refuse_entry(const std::string& key, std::uint64_t mark, const std::string& why);
 

@@ -140,9 +140,11 @@ Status SeedStore::take_lease_out(Deadline deadline) {
 
 Status SeedStore::follow_runs(Deadline deadline) {
   std::optional<StoredRun> wanted;
+  std::optional<StoredRunId> own;
   {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
+    own = own_run_;
   }
   if (wanted) {
     if (const auto claimed = store_.claim(*wanted, deadline); !claimed) {
@@ -150,7 +152,7 @@ Status SeedStore::follow_runs(Deadline deadline) {
     }
   }
   StoredRuns runs{.known = true};
-  const auto latest = store_.latest(deadline);
+  const auto latest = store_.latest(deadline, own);
   if (!latest) {
     return latest.status();
   }
@@ -171,7 +173,7 @@ Status SeedStore::follow_runs(Deadline deadline) {
 }
 
 Status SeedStore::tell_end(Deadline deadline) {
-  std::optional<std::pair<std::array<std::uint64_t, 2>, StoredEnd>> end;
+  std::optional<std::pair<StoredRunId, StoredEnd>> end;
   {
     const std::lock_guard lock(mutex_);
     end = end_;
@@ -260,7 +262,12 @@ void SeedStore::want(const std::optional<StoredRun>& run) {
   wanted_ = run;
 }
 
-void SeedStore::note_end(const std::array<std::uint64_t, 2>& id, const StoredEnd& end) {
+void SeedStore::note_run(const std::optional<StoredRunId>& run) {
+  const std::lock_guard lock(mutex_);
+  own_run_ = run;
+}
+
+void SeedStore::note_end(const StoredRunId& id, const StoredEnd& end) {
   const std::lock_guard lock(mutex_);
   end_ = {id, end};
   due_ = true;

@@ -71,8 +71,10 @@ class SeedStore {
   /// This node wants to begin this run: runs() says once it has, or another node a run of this
   /// number. None: it does not want to any more.
   void want(const std::optional<StoredRun>& run);
+  /// The run in which this node is, which a store that loses its memory gets back; none: in none.
+  void note_run(const std::optional<StoredRunId>& run);
   /// The run with this id has ended so, which the store is told.
-  void note_end(const std::array<std::uint64_t, 2>& id, const StoredEnd& end);
+  void note_end(const StoredRunId& id, const StoredEnd& end);
   /// The node leaves: its lease is taken out.
   void leave();
 
@@ -111,7 +113,8 @@ class SeedStore {
   std::optional<std::vector<std::string>> seeds_;
   StoredRuns runs_;
   std::optional<StoredRun> wanted_;
-  std::optional<std::pair<std::array<std::uint64_t, 2>, StoredEnd>> end_;  ///< yet to be told
+  std::optional<StoredRunId> own_run_;
+  std::optional<std::pair<StoredRunId, StoredEnd>> end_;  ///< yet to be told
   std::vector<SiteEvent> news_;
   std::thread thread_;  ///< last: it uses all members above
 };

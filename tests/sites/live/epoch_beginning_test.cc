@@ -266,7 +266,7 @@ TEST_CASE("epoch beginnings: a run that another node begins by the store is wait
     CHECK_FALSE(beginning.gave_up());
     const Move move = beginning.look(sight, Time(1) + 2 * kAgain);
     CHECK(move == (stand == Stand::free ? Move::found : Move::give_up));
-    // Who has given up does not begin another one beside that.
+    // A node that has given up does not begin another one beside that.
     sight.stand = Stand::free;
     sight.begun = 3;
     CHECK(beginning.look(sight, Time(2) + 2 * kAgain) == Move::none);

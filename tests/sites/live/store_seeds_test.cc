@@ -145,7 +145,7 @@ TEST_CASE("live epochs by a store: nodes that know a folder alone train and come
   CHECK(c->run(3) == run);
   a->await(3);
   CHECK(folder.leases() == 3);
-  // Whoever began it may go; a newcomer finds the others.
+  // The one that began it may go; a newcomer finds the others.
   std::optional<Node>& founder = begun.name == "a" ? a : begun.name == "b" ? b : c;
   std::optional<Node>& other = begun.name == "a" ? b : a;
   founder->leave();

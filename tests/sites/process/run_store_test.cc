@@ -35,7 +35,7 @@ sites::SeedLease lease_of(const std::string& name, std::uint64_t incarnation) {
   return {.name = name, .incarnation = incarnation, .address = "10.0.0.1:9000"};
 }
 
-/// Who may begin the first run of a store, as those see it that all want to at once.
+/// The first run of a store, as each of those sees it that want to begin one at once.
 std::vector<StoredRun> founded_at_once(const std::function<std::shared_ptr<SharedStore>()>& open,
                                        const RunKey& key) {
   constexpr std::size_t kFounders = 6;
@@ -114,6 +114,28 @@ TEST_CASE("run stores: the next run is begun once and from the number that was s
   CHECK(fake->values().size() == 3);
   CHECK(b.claim(run_of(kMostStoredRuns + 1, "b", 2), soon()).value().number == 0);
   CHECK(b.take_refused().size() == 1);
+}
+
+TEST_CASE("run stores: a store that was emptied gets the run back from those that are in it") {
+  const auto fake = std::make_shared<FakeSharedStore>();
+  const RunKey key(make_key_pair());
+  RunStore member(fake, key);
+  RunStore other(fake, key);
+  for (const std::uint64_t number : {1U, 2U, 3U}) {
+    REQUIRE(member.claim(run_of(number, "a", number), soon()).ok());
+  }
+  const StoredRunId own = {3, 1};
+  CHECK(member.latest(soon(), own).value() == run_of(3, "a", 3));
+  CHECK(other.latest(soon()).value() == run_of(3, "a", 3));
+  for (const auto& [at, value] : fake->values()) {
+    REQUIRE(fake->remove(at).ok());
+  }
+  // That may have been wanted: those that are in no run take the store as it is.
+  CHECK_FALSE(other.latest(soon()).value());
+  CHECK_FALSE(other.latest(soon(), StoredRunId{9, 9}).value());
+  CHECK(member.latest(soon(), own).value() == run_of(3, "a", 3));
+  CHECK(other.latest(soon()).value() == run_of(3, "a", 3));
+  CHECK(RunStore(fake, key).latest(soon()).value() == run_of(3, "a", 3));
 }
 
 TEST_CASE("run stores: damaged and forged entries are refused by name once each") {
