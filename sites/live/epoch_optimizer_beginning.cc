@@ -10,7 +10,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/live/epoch_assembly.h>
-#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/state/site_folder.h>
 
 #include "internal/epoch_optimizer_run.h"
 
@@ -35,20 +35,20 @@ void EpochOptimizer::Run::make_member(bool founder) {
   setup.incarnation = incarnation_;
   setup.stay = stay_;
   member_.emplace(std::move(setup), now());
-  if (begin_) {
-    if (Status status = member_->begin_from(begin_->step, begin_->model); !status.ok()) {
+  if (const auto& next = kept_.next()) {
+    if (Status status = member_->begin_from(next->step, next->model); !status.ok()) {
       throw Error("state", status.message());
     }
-    begin_.reset();
+    kept_.used();
   }
   if (links_) {
     links_->forget_member();
   }
-  member_->keep_parameters(kept_);
+  member_->keep_parameters(caller_away_);
 }
 
 void EpochOptimizer::Run::keep_parameters(bool kept) {
-  kept_ = kept;
+  caller_away_ = kept;
   if (member_) {
     member_->keep_parameters(kept);
   }
@@ -80,7 +80,7 @@ Status EpochOptimizer::Run::open() {
       .keep = [this](std::span<const std::byte> votes) { return votes_.keep(votes); },
       .listener = listener_});
   reporter_.tell(Level::info, SiteEvent::Kind::listening, channels_->address());
-  tell_of_state();
+  kept_.tell();
   roster_->list_again();
   return {};
 }
@@ -93,7 +93,7 @@ bool EpochOptimizer::Run::run_is_empty() const {
   return unknown ? !links_->hears_of_run() : !links_->hears_member_of(member_->history());
 }
 
-BeginningSight EpochOptimizer::Run::sight() const {
+BeginningSight EpochOptimizer::Run::beginning_sight() const {
   auto stand = BeginningSight::Stand::free;
   if (member_) {
     const bool stuck = member_->standing() == EpochStanding::member && !member_->wants_gradient() &&
@@ -102,15 +102,15 @@ BeginningSight EpochOptimizer::Run::sight() const {
             : run_is_empty() ? BeginningSight::Stand::seeks
                              : BeginningSight::Stand::well;
   }
-  const bool alone =
-      up_ == 1 && (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
+  const bool alone = sight_.up == 1 && (options_.roster.seeds.empty() ||
+                                        now() >= search_began_ + options_.found_after);
   return {.stand = stand,
           .name = options_.name,
           .model = model_steps(),
-          .first_seed = first_seed_,
+          .first_seed = sight_.first_seed,
           .was_in = took_part_ || has_votes(),
-          .up = joined_,
-          .nodes_up = up_,
+          .up = sight_.joined,
+          .nodes_up = sight_.up,
           .least = options_.roster.least,
           .all_greeted = links_->all_greeted(),
           .alone = alone,
@@ -121,20 +121,20 @@ BeginningSight EpochOptimizer::Run::sight() const {
 Status EpochOptimizer::Run::follow_beginning() {
   links_->say({.model = model_steps(),
                .gave_up = beginning_.gave_up(),
-               .first_seed = first_seed_,
+               .first_seed = sight_.first_seed,
                .stuck = stuck_});
   // The parameters are the caller's now, or it has told the run to go on without this node.
   const bool waits = member_ && Clock::now() - looked_ < kLookAtRunEvery;
-  if (leaves_ || waits || (kept_ && (member_ || begin_))) {
+  if (leaves_ || waits || (caller_away_ && (member_ || kept_.next()))) {
     return {};
   }
   looked_ = Clock::now();
-  if (!member_ && first_seed_ && has_votes()) {
+  if (!member_ && sight_.first_seed && has_votes()) {
     make_member(true);
     const Status status = member_->load_founding_votes(votes_.found());
     return status.ok() ? status : throw Error("state", status.message());
   }
-  const BeginningSight seen = sight();
+  const BeginningSight seen = beginning_sight();
   stuck_ = seen.stand == BeginningSight::Stand::stuck;
   switch (beginning_.look(seen, now())) {
     case EpochBeginning::Move::none:
@@ -174,63 +174,12 @@ void EpochOptimizer::Run::give_up_run() {
   votes_given_up_ = true;
   founded_ = stuck_ = false;
   run_given_up_ = member_->history();
-  if (const Round step = member_->applied(); step > 0) {
-    ByteBuffer model;
-    member_->save(model);
-    begin_ = {.step = step, .run = run_given_up_, .model = std::move(model).take()};
-  }
-  if (pending_ && !outcome_) {
-    outcome_ = member_->outcome();
-  }
-  if (pending_ && !outcome_) {
-    outcome_ = sites::EpochOutcome{.step = member_->applied(), .left_out = true};
-  }
-  misses_ = misses_ || !given_.empty();
+  kept_.keep_of(*member_);
+  owed_.note(member_->outcome());
+  owed_.lose(member_->applied());
   stay_ = member_->self().stay + 1;
   member_.reset();
   reporter_.forget_run();
-}
-
-void EpochOptimizer::Run::keep_state(bool now) {
-  const EpochLocalSteps* const local = local_ ? &*local_ : nullptr;
-  Status status;
-  if (member_) {
-    status = now ? state_.save(*member_, local) : state_.keep(*member_, local);
-  } else if (begin_ && now) {
-    status = state_.save(*begin_, local);
-  }
-  if (!status.ok() && !std::exchange(told_unsaved_, true)) {
-    reporter_.tell(Level::warning, SiteEvent::Kind::state_not_saved,
-                   fmt::format("the model is not written any more: {}", status.message()));
-  }
-}
-
-void EpochOptimizer::Run::load_state() {
-  if (votes_.folder() == nullptr) {
-    return;
-  }
-  begin_ = read_epoch_state(*votes_.folder(), options_, layout_, state_warning_);
-  if (begin_) {
-    state_.loaded(begin_->step);
-  }
-  if (begin_ && local_) {
-    ByteReader in(begin_->local_rule);
-    Status status = local_->load(in);
-    if (!status.ok() || !in.finished()) {
-      throw Error("state", fmt::format("what the rule of local steps remembers is not read: {}",
-                                       status.ok() ? "it is too long" : status.message()));
-    }
-  }
-}
-
-void EpochOptimizer::Run::tell_of_state() const {
-  if (!state_warning_.empty()) {
-    reporter_.tell(Level::warning, SiteEvent::Kind::state_damaged, state_warning_);
-  }
-  if (begin_) {
-    reporter_.tell(Level::info, SiteEvent::Kind::started,
-                   fmt::format("has a model of step {} in its folder", begin_->step));
-  }
 }
 
 Status EpochOptimizer::Run::take_part() {
@@ -258,7 +207,7 @@ Status EpochOptimizer::Run::connect() {
   }
   Status status = take_part();
   if (status.ok()) {
-    misses_ = !given_.empty();  // a gradient that begins now is at the run's model
+    owed_.begin();
   }
   return status;
 }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/site_event.h>
+#include <sotto/sites/process/report/site_event.h>
 
 namespace sotto {
 

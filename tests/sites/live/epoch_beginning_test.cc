@@ -12,8 +12,7 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::epoch_beginning_test {
 
 namespace {
 
@@ -218,3 +217,5 @@ TEST_CASE("epoch beginnings: a hello says what was put into it, and nothing else
   bytes.pop_back();
   CHECK(!parse_hello(bytes));
 }
+
+}  // namespace sotto::test::epoch_beginning_test
