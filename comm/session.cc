@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "internal/backoff.h"
 #include "internal/fault_text.h"
 #include "internal/meeting/rank_claim.h"
+#include "internal/meeting/session_leftovers.h"
 #include "internal/meeting/start_number.h"
 
 namespace sotto {
@@ -32,7 +32,6 @@ constexpr std::chrono::milliseconds kShortestLook{20};
 constexpr std::chrono::milliseconds kLongestLook{320};
 /// Pause between two rounds of looks, which need not wait where an old value stands.
 constexpr std::chrono::milliseconds kPause{2};
-constexpr std::size_t kMostLeft = std::size_t{1} << 20U;
 
 std::string shown_by(Rank rank) { return node_key("shown", rank); }
 
@@ -51,7 +50,8 @@ class StoreSession final : public Session {
         nodes_(nodes),
         patience_(patience),
         stop_(std::move(stop)),
-        claim_(*store_, rank) {}
+        claim_(*store_, rank),
+        leftovers_(*store_, rank) {}
 
   Status enter() override;
   Status set(std::string_view key, std::span<const std::byte> value) override;
@@ -79,8 +79,6 @@ class StoreSession final : public Session {
   std::string shown(Rank rank) const { return here(shown_by(rank)); }
   /// … and its echo.
   std::string seen(Rank rank) const { return here(node_key("seen", rank)); }
-  /// Names the keys that this node has left in the store.
-  std::string left() const { return node_key("left", rank_); }
 
   Status receive_all();
   Status await_vacancy(const Deadline& deadline);
@@ -100,8 +98,6 @@ class StoreSession final : public Session {
   Result<Number> look(std::string_view key, std::chrono::milliseconds patience);
   Result<bool> there(const std::string& key, std::chrono::milliseconds patience);
   bool may_clear(const Status& met) const;
-  void settle_last_list(bool clear);
-  void keep_list(std::string_view key, bool there);
 
   const std::shared_ptr<Store> store_;
   const Rank rank_;
@@ -112,8 +108,7 @@ class StoreSession final : public Session {
   std::mutex entering_;
   std::optional<Status> entered_;  ///< result of entering, once that was tried
   std::uint64_t mark_ = 0;
-  std::mutex listing_;
-  std::set<std::string, std::less<>> listed_;  ///< keys of this node that are in the store
+  internal::SessionLeftovers leftovers_;
 };
 
 Status StoreSession::enter() {
@@ -121,8 +116,9 @@ Status StoreSession::enter() {
   if (!entered_) {
     const Status met = rank_ == 0 ? receive_all() : join();
     entered_ = met.ok() ? met : met.with_context(fmt::format("node {}", rank_));
+    leftovers_.publish();
     if (claim_.taken()) {
-      settle_last_list(may_clear(met));
+      leftovers_.settle(may_clear(met));
     }
   }
   return *entered_;
@@ -142,7 +138,7 @@ Status StoreSession::set(std::string_view key, std::span<const std::byte> value)
     return entered;
   }
   const std::string full = here(key);
-  keep_list(full, true);
+  leftovers_.add(full);
   return store_->set(full, value);
 }
 
@@ -163,7 +159,7 @@ Status StoreSession::remove(std::string_view key) {
   }
   const std::string full = here(key);
   Status removed = store_->remove(full);
-  keep_list(full, false);
+  leftovers_.remove(full);
   return removed;
 }
 
@@ -213,7 +209,7 @@ Status StoreSession::receive_all() {
     }
     if (numbers.size() + 1 == static_cast<std::size_t>(nodes_)) {
       const std::string go = here(kGo);
-      keep_list(go, true);
+      leftovers_.add(go);
       return store_->set(go, {});
     }
     if (deadline.expired()) {
@@ -398,45 +394,6 @@ Status StoreSession::show(std::uint64_t mark, std::uint64_t number) {
   }
   mark_ = mark;
   return store_->set(shown(rank_), pack(number));
-}
-
-/// Removes what this node's last life in this store has left, as its list says, or keeps that in
-/// the list of this one, for the next to remove. What cannot be removed stays: it is in nobody's
-/// way.
-void StoreSession::settle_last_list(bool clear) {
-  const auto list = store_->get(left(), Deadline::after({}));
-  if (!list.ok()) {
-    return;
-  }
-  ByteReader in(*list);
-  while (!in.finished() && !in.failed()) {
-    const std::string key = in.read_string(kMostStoreKeyBytes);
-    const std::scoped_lock lock(listing_);
-    if (in.failed() || listed_.contains(key)) {
-      continue;
-    }
-    if (clear) {
-      (void)store_->remove(key);
-    } else {
-      listed_.insert(key);
-    }
-  }
-}
-
-/// Keeps the list of what is in the store, so that even a node that is killed leaves a true one.
-void StoreSession::keep_list(std::string_view key, bool there) {
-  const std::scoped_lock lock(listing_);
-  const bool changed = there ? listed_.emplace(key).second : listed_.erase(std::string(key)) > 0;
-  if (!changed || !entered_) {
-    return;
-  }
-  ByteBuffer list;
-  for (const std::string& each : listed_) {
-    if (list.bytes().size() < kMostLeft) {
-      list.write_string(each);
-    }
-  }
-  (void)store_->set(left(), list.bytes());
 }
 
 }  // namespace

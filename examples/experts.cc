@@ -12,8 +12,8 @@
 #include <sotto/base/philox.h>
 #include <sotto/comm/stores.h>
 #include <sotto/comm/transport.h>
-#include <sotto/groups/expert_exchange.h>
 #include <sotto/groups/program_gradient.h>
+#include <sotto/groups/programs/expert_exchange.h>
 #include <sotto/trainers/driver.h>
 #include <sotto/trainers/node_transport.h>
 

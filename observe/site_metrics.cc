@@ -1,8 +1,11 @@
 #include <sotto/observe/site_metrics.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -14,105 +17,179 @@
 namespace sotto {
 namespace {
 
-template <typename Value>
-void add_by_peer(MetricsText& metrics, const SiteReport& report, std::string_view name,
-                 std::string_view type, std::string_view help, const Value& value) {
-  metrics.begin(name, type, help);
-  for (const SitePeerReport& peer : report.peers) {
-    metrics.sample(static_cast<double>(value(peer)), metric_label("peer", peer.site.name));
-  }
+using Report = const SiteReport&;
+using Peer = const SitePeerReport&;
+using Value = std::optional<double>;
+
+/// A metric of the site, of which there is one sample. The names of counters end in _total.
+struct SiteMetric {
+  std::string_view name;
+  std::string_view help;
+  /// None: the site has no such thing, and the metric is left out. NaN: there is no value yet.
+  Value (*value)(Report);
+};
+
+/// A metric of each peer.
+struct PeerMetric {
+  std::string_view name;
+  std::string_view help;
+  double (*value)(Peer);
+};
+
+constexpr double count(std::uint64_t number) { return static_cast<double>(number); }
+
+double last(Report report, double HistoryPoint::*metric) {
+  return report.evaluation ? (*report.evaluation).*metric : std::nan("");
 }
 
-void add_phase(MetricsText& metrics, const SiteReport& report) {
+Value steps_left(Report report) {
+  if (!report.privacy) {
+    return {};
+  }
+  return report.privacy->left == kUnlimitedSteps ? std::numeric_limits<double>::infinity()
+                                                 : count(report.privacy->left);
+}
+
+/// What `value` makes of a part of the report; none where the site has no such part.
+template <typename Part, typename Of>
+Value of_part(const std::optional<Part>& part, const Of& value) {
+  return part ? Value(value(*part)) : Value();
+}
+
+constexpr auto kSiteMetrics = std::to_array<SiteMetric>({
+    {"round", "Rounds that are over", [](Report of) -> Value { return count(of.site.round); }},
+    {"training_loss", "Loss of the last batch; NaN where it is private",
+     [](Report of) -> Value { return of.training_loss; }},
+    {"test_loss", "Loss on the test set, at the last evaluation",
+     [](Report of) -> Value { return last(of, &HistoryPoint::loss); }},
+    {"test_accuracy", "Share of the test set that is right, at the last evaluation",
+     [](Report of) -> Value { return last(of, &HistoryPoint::accuracy); }},
+    {"test_r_squared", "R2 of a regression on the test set, at the last evaluation",
+     [](Report of) -> Value { return last(of, &HistoryPoint::r2); }},
+    {"test_rmse", "Root of the mean squared error of a regression, in the file's units",
+     [](Report of) -> Value { return last(of, &HistoryPoint::rmse); }},
+    {"mass", "Push-sum weight that the site holds between rounds; gossip: 1",
+     [](Report of) -> Value { return of.site.settled_mass; }},
+    {"minted_mass_total", "Push-sum weight that it has brought in as it began",
+     [](Report of) -> Value { return of.site.minted; }},
+    {"written_off_mass_total", "Weight given to peers that are gone for good",
+     [](Report of) -> Value { return of.site.written_off; }},
+    {"raised_mass_total", "Weight that it made so that its own comes back to 1",
+     [](Report of) -> Value { return of.site.raised; }},
+    {"lowered_mass_total", "Weight that it took away so that its own comes back to 1, or cut off",
+     [](Report of) -> Value { return of.site.lowered; }},
+    {"drained", "1 while its weight has been near the floor for long",
+     [](Report of) -> Value { return of.site.drained ? 1 : 0; }},
+    {"own_steps", "Steps that it takes in a round",
+     [](Report of) -> Value { return count(of.site.own_steps); }},
+    {"patience_seconds", "How long a round waits for peers that are late",
+     [](Report of) -> Value { return of.patience_s; }},
+    {"models_put_back_total", "How often what came had spoiled the model",
+     [](Report of) -> Value { return count(of.put_backs); }},
+    {"loss_jumps_total", "How often the loss jumped after what came",
+     [](Report of) -> Value { return count(of.jumps); }},
+    {"secure_sums_total", "Rounds with a secure sum",
+     [](Report of) -> Value { return count(of.site.sums.made); }},
+    {"secure_sums_lost_total", "Rounds without one, where sites sum in secret",
+     [](Report of) -> Value { return count(of.site.sums.lost); }},
+    {"secure_sums_unequal_total", "Secure sums that did not add up",
+     [](Report of) -> Value { return count(of.site.sums.unequal); }},
+    {"secure_sum_sites", "Sites in the latest secure sum, this one included",
+     [](Report of) -> Value { return count(of.site.sums.sites); }},
+    {"secure_sum_clipped_total", "Elements of the model beyond the range",
+     [](Report of) -> Value { return count(of.site.sums.clipped); }},
+    {"resets_total", "How often it gave up its state",
+     [](Report of) -> Value { return count(of.site.resets); }},
+    {"start_time_seconds", "When the process began",
+     [](Report of) -> Value { return of.started_at; }},
+    {"privacy_epsilon", "Spent of the privacy budget",
+     [](Report of) { return of_part(of.privacy, [](auto& spent) { return spent.epsilon; }); }},
+    {"privacy_steps_total", "Steps that told of the data",
+     [](Report of) {
+       return of_part(of.privacy, [](auto& spent) { return count(spent.steps); });
+     }},
+    {"privacy_steps_left", "Steps that the privacy budget still allows", steps_left},
+    {"nodes_up", "Nodes of the run that are up, as seen here, and this one",
+     [](Report of) { return of_part(of.roster, [](auto& roster) { return count(roster.up); }); }},
+    {"nodes_least", "Nodes of the run that are to be up",
+     [](Report of) {
+       return of_part(of.roster, [](auto& roster) { return count(roster.least); });
+     }},
+    {"nodes_most", "Nodes that the run lets in",
+     [](Report of) { return of_part(of.roster, [](auto& roster) { return count(roster.most); }); }},
+    {"epoch", "The epoch of a run with one model",
+     [](Report of) { return of_part(of.epoch, [](auto& epoch) { return count(epoch.epoch); }); }},
+    {"epoch_members", "Nodes whose gradients each step of the epoch takes",
+     [](Report of) {
+       return of_part(of.epoch, [](auto& epoch) { return count(epoch.members.size()); });
+     }},
+    {"gradients_left_out_total", "Gradients of this node that are in no mean",
+     [](Report of) {
+       return of_part(of.epoch, [](auto& epoch) { return count(epoch.left_out); });
+     }},
+    {"put_out_total", "How often the others went on without this node",
+     [](Report of) { return of_part(of.epoch, [](auto& epoch) { return count(epoch.put_out); }); }},
+    {"members_lost", "Nodes of the epoch that this one does not hear",
+     [](Report of) {
+       return of_part(of.epoch, [](auto& epoch) { return count(epoch.lost.size()); });
+     }},
+    {"peers_file_refused", "1 while the file of peers is wrong and not in force",
+     [](Report of) -> Value { return of.list_trouble.empty() ? 0 : 1; }},
+    {"keys_refused_total", "Connections with keys that were not let in",
+     [](Report of) -> Value { return count(of.keys_refused); }},
+    {"strangers", "Connections that have not proved a key",
+     [](Report of) -> Value { return count(of.strangers.waiting); }},
+    {"strangers_room", "Connections without a proof that there is room for",
+     [](Report of) -> Value { return count(of.strangers.room); }},
+    {"strangers_cut_total", "Connections without a proof that were ended to make room for others",
+     [](Report of) -> Value { return count(of.strangers.cut); }},
+});
+
+constexpr auto kPeerMetrics = std::to_array<PeerMetric>({
+    {"peer_up", "1 while the peer is in touch", [](Peer peer) { return peer.site.up ? 1.0 : 0; }},
+    {"peer_refused", "1 while one refuses the other",
+     [](Peer peer) { return peer.standing.phase == PeerPhase::refused ? 1.0 : 0; }},
+    {"peer_contested", "1 while two processes with the peer's key are there",
+     [](Peer peer) { return peer.contested ? 1.0 : 0; }},
+    {"peer_round", "Rounds that the peer has come to",
+     [](Peer peer) { return count(peer.site.round); }},
+    {"peer_round_age_seconds", "Since that changed; NaN before the first word",
+     [](Peer peer) { return peer.round_age_s; }},
+    {"peer_sent_bytes_total", "Bytes sent to the peer",
+     [](Peer peer) { return count(peer.bytes_sent); }},
+    {"peer_received_bytes_total", "Bytes that came from it",
+     [](Peer peer) { return count(peer.bytes_received); }},
+    {"peer_ups_total", "How often it was connected", [](Peer peer) { return count(peer.ups); }},
+    {"peer_offences_total", "Rules that it broke", [](Peer peer) { return count(peer.offences); }},
+    {"peer_mass_under_way", "Mass in parcels that it has not confirmed",
+     [](Peer peer) { return peer.site.under_way; }},
+    {"peer_mass_given_total", "Mass in parcels made for it",
+     [](Peer peer) { return peer.site.given; }},
+    {"peer_mass_taken_total", "Mass in its parcels that were taken in",
+     [](Peer peer) { return peer.site.taken; }},
+    {"peer_pulls_cut_total", "Pulls of its parcels that were cut, as they were too long",
+     [](Peer peer) { return count(peer.site.cut); }},
+    {"peer_models_spoiled_total", "Times that the model had to be put back with its parcels in it",
+     [](Peer peer) { return count(peer.site.spoiled); }},
+    {"peer_barred", "1 while its parcels do not count",
+     [](Peer peer) { return peer.site.barred ? 1.0 : 0; }},
+    {"peer_waited_for",
+     "0 for a peer whose parcels, or answers about sums, were late again and again",
+     [](Peer peer) { return peer.site.waited_for && peer.site.answers ? 1.0 : 0; }},
+});
+
+std::string_view type_of(std::string_view name) {
+  return name.ends_with("_total") ? "counter" : "gauge";
+}
+
+void add_phase(MetricsText& metrics, Report report) {
   metrics.begin("phase", "gauge", "1 for what the site is at, 0 for all else");
   for (const SitePhase phase : site_phases()) {
     metrics.sample(report.phase == phase ? 1 : 0, metric_label("phase", name_of(phase)));
   }
 }
 
-void add_peers(MetricsText& metrics, const SiteReport& report) {
-  using Peer = const SitePeerReport&;
-  metrics.begin("peer_state", "gauge", "1; how the peer stands, and why");
-  for (const SitePeerReport& peer : report.peers) {
-    metrics.sample(1, fmt::format("{},{},{}", metric_label("peer", peer.site.name),
-                                  metric_label("state", name_of(peer.standing.phase)),
-                                  metric_label("reason", name_of(peer.standing.concern))));
-  }
-  add_by_peer(metrics, report, "peer_up", "gauge", "1 while the peer is in touch",
-              [](Peer peer) { return peer.site.up ? 1 : 0; });
-  add_by_peer(metrics, report, "peer_refused", "gauge", "1 while one refuses the other",
-              [](Peer peer) { return peer.standing.phase == PeerPhase::refused ? 1 : 0; });
-  add_by_peer(metrics, report, "peer_contested", "gauge",
-              "1 while two processes with the peer's key are there",
-              [](Peer peer) { return peer.contested ? 1 : 0; });
-  add_by_peer(metrics, report, "peer_round", "gauge", "Rounds that the peer has come to",
-              [](Peer peer) { return peer.site.round; });
-  add_by_peer(metrics, report, "peer_round_age_seconds", "gauge",
-              "Since that changed; NaN before the first word",
-              [](Peer peer) { return peer.round_age_s; });
-  add_by_peer(metrics, report, "peer_sent_bytes_total", "counter", "Bytes sent to the peer",
-              [](Peer peer) { return peer.bytes_sent; });
-  add_by_peer(metrics, report, "peer_received_bytes_total", "counter", "Bytes that came from it",
-              [](Peer peer) { return peer.bytes_received; });
-  add_by_peer(metrics, report, "peer_ups_total", "counter", "How often it was connected",
-              [](Peer peer) { return peer.ups; });
-  add_by_peer(metrics, report, "peer_offences_total", "counter", "Rules that it broke",
-              [](Peer peer) { return peer.offences; });
-  add_by_peer(metrics, report, "peer_mass_under_way", "gauge",
-              "Mass in parcels that it has not confirmed",
-              [](Peer peer) { return peer.site.under_way; });
-  add_by_peer(metrics, report, "peer_mass_given_total", "counter", "Mass in parcels made for it",
-              [](Peer peer) { return peer.site.given; });
-  add_by_peer(metrics, report, "peer_mass_taken_total", "counter",
-              "Mass in its parcels that were taken in", [](Peer peer) { return peer.site.taken; });
-  add_by_peer(metrics, report, "peer_pulls_cut_total", "counter",
-              "Pulls of its parcels that were cut, as they were too long",
-              [](Peer peer) { return peer.site.cut; });
-  add_by_peer(metrics, report, "peer_models_spoiled_total", "counter",
-              "Times that the model had to be put back with its parcels in it",
-              [](Peer peer) { return peer.site.spoiled; });
-  add_by_peer(metrics, report, "peer_barred", "gauge", "1 while its parcels do not count",
-              [](Peer peer) { return peer.site.barred ? 1 : 0; });
-  metrics.begin("peer_key_end_time_seconds", "gauge", "When the key ends that the peer shows");
-  for (const SitePeerReport& peer : report.peers) {
-    if (peer.key_until) {
-      metrics.sample(static_cast<double>(*peer.key_until), metric_label("peer", peer.site.name));
-    }
-  }
-  add_by_peer(metrics, report, "peer_waited_for", "gauge",
-              "0 for a peer whose parcels, or answers about sums, were late again and again",
-              [](Peer peer) { return peer.site.waited_for && peer.site.answers ? 1 : 0; });
-}
-
-void add_sums(MetricsText& metrics, const sites::SumCounts& sums) {
-  metrics.one("secure_sums_total", "counter", "Rounds with a secure sum",
-              static_cast<double>(sums.made));
-  metrics.one("secure_sums_lost_total", "counter", "Rounds without one, where sites sum in secret",
-              static_cast<double>(sums.lost));
-  metrics.one("secure_sums_unequal_total", "counter", "Secure sums that did not add up",
-              static_cast<double>(sums.unequal));
-  metrics.one("secure_sum_sites", "gauge", "Sites in the latest secure sum, this one included",
-              static_cast<double>(sums.sites));
-  metrics.one("secure_sum_clipped_total", "counter", "Elements of the model beyond the range",
-              static_cast<double>(sums.clipped));
-}
-
-void add_privacy(MetricsText& metrics, const PrivacySpent& spent) {
-  metrics.one("privacy_epsilon", "gauge", "Spent of the privacy budget", spent.epsilon);
-  metrics.one("privacy_steps_total", "counter", "Steps that told of the data",
-              static_cast<double>(spent.steps));
-  metrics.one("privacy_steps_left", "gauge", "Steps that the privacy budget still allows",
-              spent.left == kUnlimitedSteps ? std::numeric_limits<double>::infinity()
-                                            : static_cast<double>(spent.left));
-}
-
-void add_roster(MetricsText& metrics, const SiteRosterReport& roster) {
-  metrics.one("nodes_up", "gauge", "Nodes of the run that are up, as seen here, and this one",
-              static_cast<double>(roster.up));
-  metrics.one("nodes_least", "gauge", "Nodes of the run that are to be up",
-              static_cast<double>(roster.least));
-  metrics.one("nodes_most", "gauge", "Nodes that the run lets in",
-              static_cast<double>(roster.most));
+void add_nodes(MetricsText& metrics, const SiteRosterReport& roster) {
   metrics.begin("node_state", "gauge", "1; how a node of the run stands, as seen here");
   for (const SiteMember& member : roster.members) {
     metrics.sample(1, fmt::format("{},{}", metric_label("node", member.name),
@@ -120,21 +197,32 @@ void add_roster(MetricsText& metrics, const SiteRosterReport& roster) {
   }
 }
 
-void add_epoch(MetricsText& metrics, const SiteEpochReport& epoch) {
-  metrics.one("epoch", "gauge", "The epoch of a run with one model",
-              static_cast<double>(epoch.epoch));
-  metrics.one("epoch_members", "gauge", "Nodes whose gradients each step of the epoch takes",
-              static_cast<double>(epoch.members.size()));
-  metrics.one("gradients_left_out_total", "counter", "Gradients of this node that are in no mean",
-              static_cast<double>(epoch.left_out));
-  metrics.one("put_out_total", "counter", "How often the others went on without this node",
-              static_cast<double>(epoch.put_out));
+void add_waits(MetricsText& metrics, const SiteEpochReport& epoch) {
   metrics.begin("run_waits", "gauge", "1 for what keeps the run's next step from being made");
   for (const EpochWait::Kind kind : epoch_wait_kinds()) {
     metrics.sample(epoch.waits_for == name_of(kind) ? 1 : 0, metric_label("for", name_of(kind)));
   }
-  metrics.one("members_lost", "gauge", "Nodes of the epoch that this one does not hear",
-              static_cast<double>(epoch.lost.size()));
+}
+
+void add_peers(MetricsText& metrics, Report report) {
+  metrics.begin("peer_state", "gauge", "1; how the peer stands, and why");
+  for (const SitePeerReport& peer : report.peers) {
+    metrics.sample(1, fmt::format("{},{},{}", metric_label("peer", peer.site.name),
+                                  metric_label("state", name_of(peer.standing.phase)),
+                                  metric_label("reason", name_of(peer.standing.concern))));
+  }
+  for (const PeerMetric& metric : kPeerMetrics) {
+    metrics.begin(metric.name, type_of(metric.name), metric.help);
+    for (const SitePeerReport& peer : report.peers) {
+      metrics.sample(metric.value(peer), metric_label("peer", peer.site.name));
+    }
+  }
+  metrics.begin("peer_key_end_time_seconds", "gauge", "When the key ends that the peer shows");
+  for (const SitePeerReport& peer : report.peers) {
+    if (peer.key_until) {
+      metrics.sample(static_cast<double>(*peer.key_until), metric_label("peer", peer.site.name));
+    }
+  }
 }
 
 }  // namespace
@@ -145,65 +233,20 @@ std::string site_metrics(const SiteReport& report, double now) {
   metrics.sample(1, fmt::format("{},{}", metric_label("name", report.name),
                                 metric_label("version", SOTTO_VERSION)));
   add_phase(metrics, report);
-  metrics.one("round", "gauge", "Rounds that are over", static_cast<double>(report.site.round));
-  metrics.one("training_loss", "gauge", "Loss of the last batch; NaN where it is private",
-              report.training_loss);
-  metrics.one("test_loss", "gauge", "Loss on the test set, at the last evaluation",
-              report.evaluation ? report.evaluation->loss : std::nan(""));
-  metrics.one("test_accuracy", "gauge", "Share of the test set that is right, at the last one",
-              report.evaluation ? report.evaluation->accuracy : std::nan(""));
-  metrics.one("test_r_squared", "gauge", "R2 of a regression on the test set, at the last one",
-              report.evaluation ? report.evaluation->r2 : std::nan(""));
-  metrics.one("test_rmse", "gauge",
-              "Root of the mean squared error of a regression, in the file's units",
-              report.evaluation ? report.evaluation->rmse : std::nan(""));
-  metrics.one("mass", "gauge", "Push-sum weight that the site holds between rounds; gossip: 1",
-              report.site.settled_mass);
-  metrics.one("minted_mass_total", "counter", "Push-sum weight that it has brought in as it began",
-              report.site.minted);
-  metrics.one("written_off_mass_total", "counter", "Weight given to peers that are gone for good",
-              report.site.written_off);
-  metrics.one("raised_mass_total", "counter", "Weight that it made so that its own comes back to 1",
-              report.site.raised);
-  metrics.one("lowered_mass_total", "counter", "Weight that it took away likewise, or cut off",
-              report.site.lowered);
-  metrics.one("drained", "gauge", "1 while its weight has been near the floor for long",
-              report.site.drained ? 1 : 0);
-  metrics.one("own_steps", "gauge", "Steps that it takes in a round",
-              static_cast<double>(report.site.own_steps));
-  metrics.one("patience_seconds", "gauge", "How long a round waits for peers that are late",
-              report.patience_s);
-  metrics.one("models_put_back_total", "counter", "How often what came had spoiled the model",
-              static_cast<double>(report.put_backs));
-  metrics.one("loss_jumps_total", "counter", "How often the loss jumped after what came",
-              static_cast<double>(report.jumps));
-  add_sums(metrics, report.site.sums);
-  metrics.one("resets_total", "counter", "How often it gave up its state",
-              static_cast<double>(report.site.resets));
+  for (const SiteMetric& metric : kSiteMetrics) {
+    if (const Value value = metric.value(report)) {
+      metrics.one(metric.name, type_of(metric.name), metric.help, *value);
+    }
+  }
   metrics.one("state_age_seconds", "gauge", "Since the state was written",
               report.saved_at > 0 ? std::max(0.0, now - report.saved_at) : std::nan(""));
-  metrics.one("start_time_seconds", "gauge", "When the process began", report.started_at);
-  if (report.privacy) {
-    add_privacy(metrics, *report.privacy);
-  }
   if (report.roster) {
-    add_roster(metrics, *report.roster);
+    add_nodes(metrics, *report.roster);
   }
   if (report.epoch) {
-    add_epoch(metrics, *report.epoch);
+    add_waits(metrics, *report.epoch);
   }
   add_peers(metrics, report);
-  metrics.one("peers_file_refused", "gauge", "1 while the file of peers is wrong and not in force",
-              report.list_trouble.empty() ? 0 : 1);
-  metrics.one("keys_refused_total", "counter", "Connections with keys that were not let in",
-              static_cast<double>(report.keys_refused));
-  metrics.one("strangers", "gauge", "Connections that have not proved a key",
-              static_cast<double>(report.strangers.waiting));
-  metrics.one("strangers_room", "gauge", "Connections without a proof that there is room for",
-              static_cast<double>(report.strangers.room));
-  metrics.one("strangers_cut_total", "counter",
-              "Connections without a proof that were ended to make room for others",
-              static_cast<double>(report.strangers.cut));
   return std::move(metrics).take();
 }
 

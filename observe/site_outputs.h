@@ -14,9 +14,9 @@
 
 #include <sotto/base/message.h>
 #include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/process/report/site_output_options.h>
+#include <sotto/sites/process/report/site_report.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/sites/process/site_output_options.h>
-#include <sotto/sites/process/site_report.h>
 
 namespace sotto {
 

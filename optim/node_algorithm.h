@@ -4,10 +4,12 @@
 // Building blocks of the algorithms, not for users.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
@@ -56,9 +58,32 @@ class MailAlgorithm : public NodeAlgorithm {
   MailAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup, MakeMailbox make = graph_mailbox)
       : NodeAlgorithm(info, std::move(setup)), mail_(make(node_)) {}
 
-  /// y ← y + scale × C, the message that came from node `from`, or the own one that was posted.
-  /// Requires that the mailbox is with all other nodes, in rank order. A fault names the node to
-  /// blame.
+  Mailbox mail_;
+};
+
+/// A MailAlgorithm of which each node sends one message a round, the same to all others.
+class AllToAllAlgorithm : public MailAlgorithm {
+ public:
+  Peers peers() const override { return peers_along(others_, mail_); }
+
+ protected:
+  /// A node with a mailbox for all other nodes.
+  AllToAllAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup)
+      : MailAlgorithm(info, std::move(setup), mailbox_to_all), others_(all_others(node_)) {}
+
+  /// Sends the message that was encoded into the mailbox's outgoing(), of so many bytes.
+  void post_to_all(std::size_t bytes) {
+    mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = node_.bucket()},
+                .compressor = node_.compressor().wire_id(),
+                .to = others_,
+                .from = others_,
+                .elements_out = node_.dimension(),
+                .elements_in = node_.dimension()},
+               bytes);
+  }
+
+  /// y ← y + scale × C, the message that came from node `from`, or the own one that was posted. A
+  /// fault names the node to blame.
   Status add_message(Rank from, float scale, std::span<float> y) {
     if (from == node_.rank()) {
       return node_.encoder().decode_own(mail_.sent(), scale, y);
@@ -68,7 +93,19 @@ class MailAlgorithm : public NodeAlgorithm {
     return decoded.ok() ? decoded : mail_.refuse(edge, decoded);
   }
 
-  Mailbox mail_;
+  /// y ← y + the mean of all nodes' messages, summed up by rank.
+  Status add_mean(std::span<float> y) {
+    const float share = 1.0F / static_cast<float>(node_.nodes());
+    for (Rank from = 0; from < node_.nodes(); ++from) {
+      if (Status status = add_message(from, share, y); !status.ok()) {
+        return status;
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::vector<Edge> others_;  // all nodes but this one
 };
 
 /// A MailAlgorithm that needs of a gradient only the step rule's direction.

@@ -108,7 +108,7 @@ class Optimizer {
   /// To be called when the caller changes settings of its own_step_rule itself: says with which
   /// learning rate it steps from the next step on, and in a canonical text what else has changed
   /// since the nodes agreed; empty: nothing has. Nodes compare it as after set_learning_rate.
-  /// Nothing of it is saved: that is the step rule's.
+  /// Nothing of it is saved: that is the step rule's. Throws Error "lr" for a rate that is none.
   void announce_settings(double learning_rate, std::string_view others);
   /// Wants all nodes to end together: their steps give Fault::ended after a round that they agree
   /// on, as soon as all know. May be called by another thread, or by a signal's handler.

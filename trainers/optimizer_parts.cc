@@ -28,7 +28,7 @@ bool Optimizer::takes_parts() const {
 
 Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
   require_part(first, part.size());
-  internal::require_reached(options_, part, "gradient part");
+  internal::require_reached(options_, part, "gradient_part");
   if (Status status = connect(); !status.ok()) {
     return status;
   }
@@ -54,11 +54,8 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
 }
 
 Status Optimizer::step() {
-  const std::size_t given = parts_->elements();
-  if (status_.ok() && given != parameters_.size()) {
-    refuse(
-        "gradient", fmt::format("{} elements", given),
-        fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
+  if (status_.ok()) {
+    parts_->require_all(parameters_.size());
   }
   parts_->clear();
   reporter_->clock().enter(round_);
@@ -67,7 +64,7 @@ Status Optimizer::step() {
 
 void Optimizer::require_part(std::size_t first, std::size_t elements) const {
   const auto refuse_part = [&](const Message& why) {
-    refuse("gradient part", fmt::format("{} elements from {} on", elements, first), why);
+    refuse("gradient_part", fmt::format("{} elements from {} on", elements, first), why);
   };
   if (!takes_parts()) {
     const auto cut = names_with(algorithms(), [](const AlgorithmInfo& info) {
@@ -81,9 +78,7 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
                             "whole",
                             word_list(cut), word_list(whole)));
   }
-  if (first > parameters_.size() || elements > parameters_.size() - first) {
-    refuse_part(fmt::format("there are {} parameters", parameters_.size()));
-  }
+  parts_->require(first, elements, parameters_.size());
   if (!step_settings_->takes_any_part()) {
     const auto cuts = [&](const ParameterBlock& tensor) {
       const auto inside = [&](std::size_t place) {
@@ -95,9 +90,6 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
       refuse_part(fmt::format("it cuts the tensor {}, and the step rule takes whole ones",
                               excerpt(cut->name)));
     }
-  }
-  if (parts_->overlap(first, elements)) {
-    refuse_part("some of them have been in another part of this step's gradient");
   }
 }
 

@@ -13,8 +13,8 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/philox.h>
-#include <sotto/groups/expert_exchange.h>
 #include <sotto/groups/program.h>
+#include <sotto/groups/programs/expert_exchange.h>
 #include <sotto/groups/vector_collective.h>
 #include <sotto/sim/simulator.h>
 

@@ -17,7 +17,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/philox.h>
-#include <sotto/groups/graph_network.h>
+#include <sotto/groups/programs/graph_network.h>
 #include <sotto/sim/simulator.h>
 
 #include "bench/support/command_line.h"

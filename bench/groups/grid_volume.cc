@@ -13,7 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <sotto/groups/grid_product.h>
+#include <sotto/groups/programs/grid_product.h>
 
 #include "bench/groups/star_run.h"
 #include "bench/support/command_line.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/groups/graph_network.h>
+#include <sotto/groups/programs/graph_network.h>
 
 namespace sotto::bench {
 

@@ -11,7 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <sotto/groups/ring_attention.h>
+#include <sotto/groups/programs/ring_attention.h>
 
 #include "bench/groups/star_run.h"
 #include "bench/support/command_line.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/groups/pipeline.h>
+#include <sotto/groups/programs/pipeline.h>
 #include <sotto/sim/simulator.h>
 #include <sotto/trainers/data/sampler.h>
 

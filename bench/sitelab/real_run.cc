@@ -1,30 +1,23 @@
 #include "real_run.h"
 
 #include <poll.h>
-#include <sys/inotify.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
+#include <csignal>
 #include <stdexcept>
 #include <string_view>
-#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
-#include <sotto/sites/process/site_event.h>
+#include <sotto/observe/monitor.h>
+#include <sotto/sites/process/report/site_event.h>
 #include <sotto/topology/registry.h>
-
-#include "bench/support/loopback.h"
 
 namespace sotto::sitelab {
 namespace {
-
-using std::chrono::nanoseconds;
 
 constexpr int kMostProcesses = 32;
 constexpr int kStep = 20;  // ms between looks
@@ -84,34 +77,22 @@ RealRun::RealRun(const FaultPlan& plan, const RealOptions& options)
     : plan_(plan),
       options_(options),
       faults_(plan, options.seed, *this),
-      topology_(make_topology(plan.graph, plan.sites)),
-      relays_(plan.sites, plan.link),
+      fleet_(plan, options),
+      states_(plan.sites),
       liveness_(plan, plus(sites::recovery_bound(plan, kMessageBytes), kSlack)),
-      inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       start_(std::chrono::steady_clock::now()),
-      unix_start_(unix_time()),
-      minted_before_(static_cast<std::size_t>(plan.sites)),
-      naming_(plan) {
-  if (!inotify_) {
-    throw std::runtime_error(fmt::format("files cannot be watched: {}", std::strerror(errno)));
-  }
+      audit_(plan, unix_time(),
+             [this](Rank site, std::string during, std::string what) {
+               fail(site, std::move(during), std::move(what));
+             }),
+      naming_(plan),
+      last_over_(faults_.last_end()) {
   report_.seed = options.seed;
   report_.bound_s = to_seconds(liveness_.bound());
-  for (Rank site = 0; site < plan.sites; ++site) {
-    Slot& made = *slots_.emplace_back(std::make_unique<Slot>());
-    made.listed = sites::neighbours(*topology_, site);
-    made.home = make_home(site, site_name(site));
-    made.logs.push_back(made.home.files->log());
-    relays_.lead_to(site, made.home.port);
-  }
-  for (Rank site = 0; site < plan.sites; ++site) {
-    write_peers(site);
-  }
-  last_over_ = faults_.last_end();
 }
 
 SimTime RealRun::now() const {
-  return nanoseconds(std::chrono::steady_clock::now() - start_).count();
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
 }
 
 void RealRun::fail(Rank site, std::string during, std::string what) {
@@ -123,73 +104,20 @@ void RealRun::fail(Rank site, std::string during, std::string what) {
 
 void RealRun::disturb(Rank site) {
   liveness_.disturb(site, now());
-  slot(site).disturbed.push_back(now());
-}
-
-RealRun::Home RealRun::make_home(Rank site, const std::string& name) {
-  Home home;
-  home.files = std::make_unique<SiteFiles>(options_.folder + "/" + name, site, slot(site).keys,
-                                           options_.seed);
-  std::tie(home.port_holder, home.port) = bench::hold_port();
-  std::tie(home.monitor_holder, home.monitor) = bench::hold_port();
-  home.files->write_site(plan_, home.port, home.monitor);
-  return home;
-}
-
-void RealRun::write_peers(Rank site) {
-  Slot& own = slot(site);
-  std::vector<RealPeer> lines = {{.site = site, .key = own.keys.public_key, .port = own.home.port}};
-  const std::vector<Rank> heard = topology_->in_peers(site);
-  const std::vector<Rank> told = topology_->out_peers(site);
-  for (const Rank peer : own.listed) {
-    const auto [place, fresh] = own.ports.try_emplace(peer, 0);
-    if (fresh) {
-      place->second = relays_.open(site, peer);
-    }
-    lines.push_back({.site = peer,
-                     .key = slot(peer).keys.public_key,
-                     .port = place->second,
-                     .may_send = std::count(heard.begin(), heard.end(), peer) > 0,
-                     .send_to = std::count(told.begin(), told.end(), peer) > 0});
-  }
-  own.home.files->write_peers(lines);
+  fleet_.at(site).disturbed.push_back(now());
 }
 
 void RealRun::begin_process(Rank site) {
-  Slot& own = slot(site);
-  if (own.process) {
-    return;
+  if (!fleet_.at(site).process) {
+    fleet_.begin(site, now());
+    disturb(site);
   }
-  own.process = std::make_unique<console::Child>(
-      words_of(site),
-      // Ctrl-C is for this process, which ends its sites in good order.
-      console::ChildSetup{.log = own.home.files->log(), .own_group = true});
-  own.number = ++report_.starts;
-  own.stopped = false;
-  own.leaving.reset();
-  own.began = own.moved = now();
-  own.seen = {};
-  own.watch.follow(lies(site) ? 0 : own.home.monitor, lies(site) ? 0 : own.number);
-  disturb(site);
-}
-
-/// What runs the site: `sotto node`, or what lies in its place.
-std::vector<std::string> RealRun::words_of(Rank site) const {
-  const Home& home = slot(site).home;
-  if (!lies(site)) {
-    return {options_.program, "node",   home.files->site_file(), "--log",
-            "json",           "--json", home.files->result()};
-  }
-  std::vector<std::string> words = options_.liar;
-  const auto more = liar_words(site, options_.seed, home.files->folder(), home.port);
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
 }
 
 /// Finds processes that have ended, and whether that is as it should be.
 void RealRun::look_after_processes() {
   for (Rank site = 0; site < plan_.sites; ++site) {
-    Slot& own = slot(site);
+    RealSite& own = fleet_.at(site);
     if (!own.process) {
       continue;
     }
@@ -200,7 +128,7 @@ void RealRun::look_after_processes() {
            fmt::format("has not ended {:.1f} s after SIGTERM", to_seconds(now() - *own.leaving)));
     }
   }
-  std::erase_if(replaced_, [&](Replaced& old) {
+  std::erase_if(fleet_.replaced(), [&](ReplacedProcess& old) {
     const auto status = old.process->ended();
     if (status && *status != 1) {
       fail(old.site, "the end of a process that was replaced",
@@ -211,7 +139,7 @@ void RealRun::look_after_processes() {
 }
 
 void RealRun::ended(Rank site, int status) {
-  Slot& own = slot(site);
+  RealSite& own = fleet_.at(site);
   own.process.reset();
   own.watch.follow(0, 0);
   disturb(site);
@@ -235,7 +163,7 @@ void RealRun::ended(Rank site, int status) {
 /// What the monitors say.
 void RealRun::look_at_sites() {
   for (Rank site = 0; site < plan_.sites; ++site) {
-    Slot& own = slot(site);
+    RealSite& own = fleet_.at(site);
     const auto latest = own.watch.latest();
     if (!own.process || !latest || latest->process != own.number) {
       continue;
@@ -249,7 +177,7 @@ void RealRun::look_at_sites() {
     naming_.see_status(site, own.seen);
     for (const sites::PeerState& peer : own.seen.peers) {
       report_.offences = std::max(report_.offences, peer.offences);
-      if (peer.offences > 0 && !lies(site_rank(peer.name))) {
+      if (peer.offences > 0 && !fleet_.lies(site_rank(peer.name))) {
         fail(site, "a round",
              fmt::format("accuses {}, which is honest: {}", peer.name, peer.trouble));
       }
@@ -263,7 +191,7 @@ void RealRun::look_at_sites() {
 void RealRun::look_for_hangs() {
   std::vector<sites::SiteView> views;
   for (Rank site = 0; site < plan_.sites; ++site) {
-    const Slot& own = slot(site);
+    const RealSite& own = fleet_.at(site);
     views.push_back({.site = site,
                      .running = own.process && !own.stopped && !own.leaving,
                      .waits_for_model = own.seen.waits_for_model,
@@ -272,66 +200,46 @@ void RealRun::look_for_hangs() {
                      .state = &own.seen.state,
                      .peers = own.seen.peers});
   }
-  std::vector<char> contested(slots_.size());
-  for (const Replaced& old : replaced_) {
+  std::vector<char> contested(fleet_.size());
+  for (const ReplacedProcess& old : fleet_.replaced()) {
     if (old.holds) {
       contested[static_cast<std::size_t>(old.site)] = 1;
     }
   }
-  auto trouble = liveness_.look(now(), views, contested, relays_);
+  auto trouble = liveness_.look(now(), views, contested, fleet_.relays());
   if (trouble) {
     fail(trouble->first, "waiting", std::move(trouble->second));
   }
 }
 
-void RealRun::take_footprints() {
-  for (const auto& own : slots_) {
-    if (own->process && !own->stopped) {
-      if (const auto taken = footprint_of(own->process->number())) {
-        footprints_.add(to_seconds(now()), to_seconds(now() - own->began), *taken);
-      }
-    }
-  }
-}
-
 /// What the sites have written meanwhile.
 void RealRun::look_at_states() {
-  alignas(inotify_event) std::array<char, 16384> buffer{};
-  ssize_t got = 0;
-  while ((got = ::read(inotify_.get(), buffer.data(), buffer.size())) > 0) {
-    for (const char* at = buffer.data(); at < buffer.data() + got;) {
-      inotify_event event{};
-      std::memcpy(&event, at, sizeof event);
-      const std::string_view name(event.len > 0 ? at + sizeof event : "");
-      at += sizeof event + event.len;
-      for (Rank site = 0; site < plan_.sites; ++site) {
-        Home& home = slot(site).home;
-        if (home.watch != event.wd || !name.starts_with("state.")) {
-          continue;
-        }
-        if ((event.mask & IN_CREATE) != 0 && name.ends_with(".new")) {
-          reach(site, FaultMoment::before_commit);
-        } else if ((event.mask & IN_MOVED_TO) != 0) {
-          home.files->keep_state(name);
-          reach(site, FaultMoment::before_release);
-        }
-      }
+  states_.tell([&](Rank site, StateWatch::Change change, std::string_view name) {
+    if (change == StateWatch::Change::begun) {
+      reach(site, FaultMoment::before_commit);
+    } else {
+      fleet_.at(site).home.files->keep_state(name);
+      reach(site, FaultMoment::before_release);
     }
-  }
-  for (auto& own : slots_) {
-    if (own->process && own->home.watch < 0) {
-      own->home.watch = ::inotify_add_watch(inotify_.get(), own->home.files->state().c_str(),
-                                            IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  });
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    if (const RealSite& own = fleet_.at(site); own.process) {
+      states_.follow(site, own.home.files->state());
     }
   }
 }
 
 bool RealRun::all_done() const {
-  return plan_.rounds && now() > last_over_ &&
-         std::all_of(slots_.begin(), slots_.end(), [&](const auto& own) {
-           const Rank site = static_cast<Rank>(&own - slots_.data());
-           return !own->process || lies(site) || own->seen.state.round >= *plan_.rounds;
-         });
+  if (!plan_.rounds || now() <= last_over_) {
+    return false;
+  }
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    const RealSite& own = fleet_.at(site);
+    if (own.process && !fleet_.lies(site) && own.seen.state.round < *plan_.rounds) {
+      return false;
+    }
+  }
+  return true;
 }
 
 RealProgress RealRun::progress() const {
@@ -339,38 +247,16 @@ RealProgress RealRun::progress() const {
   for (const std::uint64_t count : faults_.injected()) {
     progress.faults += count;
   }
-  for (const auto& own : slots_) {
-    if (own->process && own->seen.process == own->number && own->seen.state.has_model) {
-      const Round round = own->seen.state.round;
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    const RealSite& own = fleet_.at(site);
+    if (own.has_answered() && own.seen.state.has_model) {
+      const Round round = own.seen.state.round;
       progress.least = progress.running == 0 ? round : std::min(progress.least, round);
       progress.most = std::max(progress.most, round);
       ++progress.running;
     }
   }
   return progress;
-}
-
-/// Injects the faults whose time has come, and ends those whose time has passed.
-void RealRun::inject_and_end() {
-  const SimTime moment = now();
-  while (next_fault_ < faults_.faults().size() && faults_.faults()[next_fault_].at <= moment) {
-    faults_.begin(next_fault_++);
-  }
-  for (const End& end : std::exchange(ends_, {})) {
-    if (end.at <= moment) {
-      faults_.end(end.number);
-    } else {
-      ends_.push_back(end);
-    }
-  }
-  for (const Begin& begin : std::exchange(begins_, {})) {
-    // A process that is told to leave ends first.
-    if (begin.at > moment || slot(begin.site).leaving) {
-      begins_.push_back(begin);
-    } else {
-      begin_process(begin.site);
-    }
-  }
 }
 
 void RealRun::step() {
@@ -387,7 +273,7 @@ void RealRun::step() {
   }
   if (now() - sampled_ >= kSampleEvery) {
     sampled_ = now();
-    take_footprints();
+    fleet_.take_footprints(now(), footprints_);
   }
 }
 
@@ -401,8 +287,7 @@ RealReport RealRun::run() {
   while (now() < plan_.duration && !report_.violation && !all_done() &&
          !(options_.stop && options_.stop())) {
     step();
-    pollfd written = {.fd = inotify_.get(), .events = POLLIN, .revents = 0};
-    ::poll(&written, 1, kStep);
+    states_.wait(kStep);
     if (now() - last > kPause) {
       report_.pauses_s += to_seconds(now() - last);
       for (Rank site = 0; site < plan_.sites; ++site) {
@@ -419,8 +304,64 @@ RealReport RealRun::run() {
   report_.injected = faults_.injected();
   ask_for_metrics();
   end_all();
-  audit();
+  report_.starts = fleet_.starts();
+  report_.growth = footprints_.growth(steady());
+  if (report_.growth.flat == false) {
+    fail(-1, "the end of the run", "memory or descriptors of its processes have grown");
+  }
+  audit_.finish(fleet_, naming_, report_);
   return std::move(report_);
+}
+
+bool RealRun::steady() const {
+  return std::ranges::none_of(faults_.faults(), [](const PlannedFault& fault) {
+    return fault.kind == FaultKind::join ||
+           (fault_kind(fault.kind).lasts && fault.lasting == kNever);
+  });
+}
+
+/// What the honest sites say of liars in their metrics, before they end.
+void RealRun::ask_for_metrics() {
+  for (Rank site = 0; !plan_.lies.empty() && site < plan_.sites; ++site) {
+    const RealSite& own = fleet_.at(site);
+    if (fleet_.lies(site) || !own.process || own.stopped || own.leaving) {
+      continue;
+    }
+    try {
+      naming_.see_metrics(site, ask_monitor({"127.0.0.1", own.home.monitor}, "/metrics"));
+    } catch (const std::runtime_error& error) {
+      fail(site, "the end of the run", fmt::format("has no metrics: {}", error.what()));
+    }
+  }
+}
+
+/// SIGTERM to all; each must end in good order, and soon.
+void RealRun::end_all() {
+  fleet_.replaced().clear();
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    RealSite& own = fleet_.at(site);
+    if (!own.process) {
+      continue;
+    }
+    const bool up = own.has_answered();
+    own.process->signal(SIGCONT);
+    own.stopped = false;
+    own.process->signal(up ? SIGTERM : SIGKILL);
+    if (!up) {
+      own.process.reset();
+    } else if (!own.leaving) {
+      own.leaving = now();
+    }
+  }
+  const SimTime since = now();
+  while (fleet_.any_runs() && now() - since <= liveness_.bound()) {
+    look_after_processes();
+    ::poll(nullptr, 0, kStep);
+  }
+  look_after_processes();
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    fleet_.at(site).process.reset();
+  }
 }
 
 std::vector<std::string> liar_words(Rank site, std::uint64_t seed, const std::string& folder,

@@ -17,8 +17,8 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/site_outputs.h>
 #include <sotto/observe/site_status.h>
-#include <sotto/sites/process/event_json.h>
-#include <sotto/sites/process/site_event.h>
+#include <sotto/sites/process/report/event_json.h>
+#include <sotto/sites/process/report/site_event.h>
 
 #include "guard.h"
 #include "sotto.h"

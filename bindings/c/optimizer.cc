@@ -3,11 +3,8 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <sotto/base/error.h>
 #include <sotto/kernels/ops.h>
-#include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "guard.h"
@@ -163,9 +160,6 @@ sotto_status sotto_optimizer_announce_settings(sotto_optimizer* optimizer, doubl
       throw Error("announce_settings",
                   "the step rule is sotto's own: sotto_optimizer_set_learning_rate "
                   "changes its rate");
-    }
-    if (!is_learning_rate(rate)) {
-      refuse("rate", fmt::to_string(rate), fmt::format("it must {}", kLearningRates));
     }
     optimizer->optimizer.announce_settings(rate, others);
     return Status();

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/sites/process/peers_lists.h>
-#include <sotto/sites/process/trust_plan.h>
+#include <sotto/sites/process/trust/peers_lists.h>
+#include <sotto/sites/process/trust/trust_plan.h>
 
 namespace sotto::cli {
 

@@ -12,7 +12,7 @@
 #include <sotto/base/text.h>
 #include <sotto/comm/trust/peers_file.h>
 #include <sotto/console/output.h>
-#include <sotto/sites/process/trust_check.h>
+#include <sotto/sites/process/trust/trust_check.h>
 #include <sotto/study/site/site_file.h>
 #include <sotto/topology/spectrum.h>
 #include <sotto/trainers/settings/agreed_settings.h>

@@ -19,9 +19,9 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/observe/monitor_address.h>
-#include <sotto/sites/process/peers_lists.h>
-#include <sotto/sites/process/site_hosts.h>
-#include <sotto/sites/process/trust_plan.h>
+#include <sotto/sites/process/trust/peers_lists.h>
+#include <sotto/sites/process/trust/site_hosts.h>
+#include <sotto/sites/process/trust/trust_plan.h>
 #include <sotto/study/toml/reader.h>
 #include <sotto/study/toml/text.h>
 

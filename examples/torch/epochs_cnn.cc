@@ -16,8 +16,8 @@
 
 #include <torch/torch.h>
 
-#include <sotto/sites/process/print_events.h>
-#include <sotto/sites/process/roster_settings.h>
+#include <sotto/sites/process/by_roster/roster_settings.h>
+#include <sotto/sites/process/report/print_events.h>
 #include <sotto/sites/torch/epoch_optimizer.h>
 
 #include "mnist_cnn.h"

@@ -20,9 +20,8 @@ float sign_of(float value) {
 }  // namespace
 
 Demo::Demo(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
+    : AllToAllAlgorithm(kInfo, std::move(setup)),
       decay_(node_.hyperparameters().real(kMomentumDecay)),
-      others_(all_others(node_)),
       momentum_(node_.dimension()),
       work_(node_.dimension()),
       next_(node_.dimension()) {
@@ -36,8 +35,6 @@ Demo::Demo(AlgorithmSetup setup)
                 "demo steps along signs, whose norm says nothing of the gradients'; leave it out");
   }
 }
-
-Peers Demo::peers() const { return peers_along(others_, mail_); }
 
 Status Demo::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "DeMo takes one gradient a round");
@@ -53,32 +50,19 @@ Status Demo::take_gradient(std::span<const float> gradient) {
   }
   const auto payload = node_.encoder().encode_residual(work_, mail_.outgoing());
   std::swap(momentum_, work_);
-  mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = node_.bucket()},
-              .compressor = node_.compressor().wire_id(),
-              .to = others_,
-              .from = others_,
-              .elements_out = node_.dimension(),
-              .elements_in = node_.dimension()},
-             payload.size());
+  post_to_all(payload.size());
   return {};
-}
-
-Status Demo::average() {
-  const float share = 1.0F / static_cast<float>(node_.nodes());
-  node_.ops().fill(0, work_);
-  for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = add_message(from, share, work_); !status.ok()) {
-      return status;
-    }
-  }
-  return node_.require_finite(work_, "mean of the messages");
 }
 
 Status Demo::complete(const Exchange& exchange) {
   if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
-  if (Status status = average(); !status.ok()) {
+  node_.ops().fill(0, work_);
+  if (Status status = add_mean(work_); !status.ok()) {
+    return status;
+  }
+  if (Status status = node_.require_finite(work_, "mean of the messages"); !status.ok()) {
     return status;
   }
   mail_.close();

@@ -35,7 +35,7 @@
 
 namespace sotto {
 
-class Demo final : public MailAlgorithm {
+class Demo final : public AllToAllAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
@@ -43,7 +43,6 @@ class Demo final : public MailAlgorithm {
   /// only has the name of `sgd`, and for one that bounds norms.
   explicit Demo(AlgorithmSetup setup);
 
-  Peers peers() const override;
   Status take_gradient(std::span<const float> gradient) override;
   Status complete(const Exchange& exchange) override;
 
@@ -54,11 +53,7 @@ class Demo final : public MailAlgorithm {
   std::span<const float> momentum() const { return momentum_; }
 
  private:
-  /// work_ = (1/n) Σ_j c_j
-  Status average();
-
   const float decay_;            // β
-  std::vector<Edge> others_;     // all nodes but this one
   std::vector<float> momentum_;  // m_i
   std::vector<float> work_;      // β m_i + γ g_i, then q and its sign
   std::vector<float> next_;      // room for d, then the next x

@@ -14,16 +14,13 @@ constexpr std::string_view kMomentum = "momentum";
 }  // namespace
 
 Ef21::Ef21(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
+    : AllToAllAlgorithm(kInfo, std::move(setup)),
       momentum_(node_.hyperparameters().real(kMomentum)),
-      others_(all_others(node_)),
       average_(momentum_ < 1 ? node_.vector() : Vector()),
       estimate_(node_.vector()),
       mean_(node_.vector()),
       next_(node_.vector()),
       direction_(node_.vector()) {}
-
-Peers Ef21::peers() const { return peers_along(others_, mail_); }
 
 std::span<const float> Ef21::next_average(std::span<const float> gradient) {
   if (average_.empty()) {
@@ -57,24 +54,7 @@ Status Ef21::take_gradient(std::span<const float> gradient) {
   if (Status status = node_.encoder().decode_own(payload, 1, estimate_); !status.ok()) {
     return status;
   }
-  mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = 0},
-              .compressor = node_.compressor().wire_id(),
-              .to = others_,
-              .from = others_,
-              .elements_out = node_.dimension(),
-              .elements_in = node_.dimension()},
-             payload.size());
-  return {};
-}
-
-Status Ef21::sum_differences() {
-  const float share = 1.0F / static_cast<float>(node_.nodes());
-  node_.ops().copy(mean_, next_);
-  for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = add_message(from, share, next_); !status.ok()) {
-      return status;
-    }
-  }
+  post_to_all(payload.size());
   return {};
 }
 
@@ -82,7 +62,9 @@ Status Ef21::complete(const Exchange& exchange) {
   if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
-  if (Status status = sum_differences(); !status.ok()) {
+  // 2. G ← G + (1/n) Σ_j c_j
+  node_.ops().copy(mean_, next_);
+  if (Status status = add_mean(next_); !status.ok()) {
     return status;
   }
   mail_.close();

@@ -39,14 +39,13 @@
 
 namespace sotto {
 
-class Ef21 final : public MailAlgorithm {
+class Ef21 final : public AllToAllAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit Ef21(AlgorithmSetup setup);
 
-  Peers peers() const override;
   Status take_gradient(std::span<const float> gradient) override;
   Status complete(const Exchange& exchange) override;
 
@@ -63,16 +62,13 @@ class Ef21 final : public MailAlgorithm {
  private:
   /// 0. Writes the next v_i to direction_; v_i stays as it is.
   std::span<const float> next_average(std::span<const float> gradient);
-  /// 2. next_ = G + (1/n) Σ_j c_j
-  Status sum_differences();
 
-  const float momentum_;      // η
-  std::vector<Edge> others_;  // all nodes but this one
-  Vector average_;            // v_i
-  Vector estimate_;           // g_i
-  Vector mean_;               // G
-  Vector next_;               // v_i − g_i, then the next G
-  Vector direction_;          // the next v_i; d, then the next x
+  const float momentum_;  // η
+  Vector average_;        // v_i
+  Vector estimate_;       // g_i
+  Vector mean_;           // G
+  Vector next_;           // v_i − g_i, then the next G
+  Vector direction_;      // the next v_i; d, then the next x
 };
 
 }  // namespace sotto

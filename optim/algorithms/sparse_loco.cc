@@ -29,10 +29,9 @@ double length_of(std::span<const float> v) {
 }  // namespace
 
 SparseLoco::SparseLoco(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
+    : AllToAllAlgorithm(kInfo, std::move(setup)),
       decay_(node_.hyperparameters().real(kLocoDecay)),
       clips_(node_.hyperparameters().text(kClip) == kToMedian),
-      others_(all_others(node_)),
       error_(node_.dimension()),
       work_(node_.dimension()),
       next_(node_.dimension()),
@@ -40,8 +39,6 @@ SparseLoco::SparseLoco(AlgorithmSetup setup)
       factors_(static_cast<std::size_t>(node_.nodes()), 1.0F),
       norms_(factors_.size()),
       by_length_(factors_.size()) {}
-
-Peers SparseLoco::peers() const { return peers_along(others_, mail_); }
 
 Status SparseLoco::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "SparseLoCo takes one gradient a round");
@@ -57,13 +54,7 @@ Status SparseLoco::take_gradient(std::span<const float> gradient) {
   }
   const auto payload = node_.encoder().encode_residual(work_, mail_.outgoing());
   std::swap(error_, work_);
-  mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = node_.bucket()},
-              .compressor = node_.compressor().wire_id(),
-              .to = others_,
-              .from = others_,
-              .elements_out = node_.dimension(),
-              .elements_in = node_.dimension()},
-             payload.size());
+  post_to_all(payload.size());
   return {};
 }
 

@@ -39,14 +39,13 @@
 
 namespace sotto {
 
-class SparseLoco final : public MailAlgorithm {
+class SparseLoco final : public AllToAllAlgorithm {
  public:
   static const AlgorithmInfo kInfo;
 
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit SparseLoco(AlgorithmSetup setup);
 
-  Peers peers() const override;
   Status take_gradient(std::span<const float> gradient) override;
   Status complete(const Exchange& exchange) override;
 
@@ -66,7 +65,6 @@ class SparseLoco final : public MailAlgorithm {
 
   const float decay_;              // β
   const bool clips_;               // clip=median
-  std::vector<Edge> others_;       // all nodes but this one
   std::vector<float> error_;       // e_i
   std::vector<float> work_;        // e_i + v_i, then the mean
   std::vector<float> next_;        // room for d, then the next x

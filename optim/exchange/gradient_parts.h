@@ -14,6 +14,11 @@ class GradientParts {
   bool empty() const { return ends_.empty(); }
   /// Elements in all parts together.
   std::size_t elements() const { return elements_; }
+  /// Throws Error "gradient_part" unless these elements lie within the parameters, of which there
+  /// are so many, and none of them has been in a part.
+  void require(std::size_t first, std::size_t elements, std::size_t parameters) const;
+  /// Throws Error "gradient" unless each of the parameters has been in a part.
+  void require_all(std::size_t parameters) const;
   /// Whether some of these elements have been in a part.
   bool overlap(std::size_t first, std::size_t elements) const {
     const auto next = ends_.lower_bound(first);

@@ -12,7 +12,7 @@ void validate(const SimulatorOptions& options, std::size_t n, std::size_t hosts)
            fmt::format("there must be one at least, and the platform has {} hosts", hosts));
   }
   if (options.nodes.size() != 1 && options.nodes.size() != n) {
-    refuse("node specifications", fmt::format("{}", options.nodes.size()),
+    refuse("nodes", fmt::format("{}", options.nodes.size()),
            fmt::format("give one for all, or one for each of the {} nodes", n));
   }
   for (const NodeSpec& node : options.nodes) {
@@ -21,20 +21,20 @@ void validate(const SimulatorOptions& options, std::size_t n, std::size_t hosts)
     for (const double cost :
          {codec.encode_s_per_byte, codec.decode_s_per_byte, codec.seconds_per_exchange}) {
       if (!(cost >= 0 && cost <= 1e6)) {
-        refuse("codec cost", fmt::format("{}", cost), "it must be 0 to 10⁶ seconds");
+        refuse("codec", fmt::format("{}", cost), "it must be 0 to 10⁶ seconds");
       }
     }
     if (!(node.flops_per_second >= 0 && node.flops_per_second <= 1e30)) {
-      refuse("flops per second", fmt::format("{}", node.flops_per_second),
+      refuse("flops_per_second", fmt::format("{}", node.flops_per_second),
              "it must be 0 to 10³⁰, where 0 leaves the work out");
     }
     if (node.start < 0) {
-      refuse("start of a node", fmt::format("{} ns", node.start), "it must be 0 or more");
+      refuse("start", fmt::format("{} ns", node.start), "it must be 0 or more");
     }
   }
   for (const NodeEvent& event : options.events) {
     if (event.node < 0 || static_cast<std::size_t>(event.node) >= n || event.at < 0) {
-      refuse("node event", fmt::format("node {} at {} ns", event.node, event.at),
+      refuse("events", fmt::format("node {} at {} ns", event.node, event.at),
              fmt::format("nodes are 0 … {}, and time begins at 0", n - 1));
     }
   }
@@ -47,7 +47,7 @@ void validate(const SimulatorOptions& options, std::size_t n, std::size_t hosts)
       validate(*one.times);
     }
     if (one.start < 0) {
-      refuse("start of an availability", fmt::format("{} ns", one.start), "it must be 0 or more");
+      refuse("availability.start", fmt::format("{} ns", one.start), "it must be 0 or more");
     }
   }
   if (options.timeout <= 0) {

@@ -21,9 +21,11 @@ namespace {
 constexpr std::size_t kMostWindow = 1024;
 
 void admit_numbers(const SiteSetup& setup) {
-  if (setup.incarnation == 0 || setup.life == 0) {
-    refuse("incarnation, life", fmt::format("{}, {}", setup.incarnation, setup.life),
-           "both count from 1");
+  if (setup.incarnation == 0) {
+    refuse("incarnation", "0", "it counts from 1");
+  }
+  if (setup.life == 0) {
+    refuse("life", "0", "it counts from 1");
   }
   if (setup.communication_interval < 1 || setup.communication_interval > kMostInterval) {
     refuse("communication_interval", fmt::format("{}", setup.communication_interval),

@@ -26,7 +26,7 @@
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/live/epoch_hello.h>
-#include <sotto/sites/process/site_event.h>
+#include <sotto/sites/process/report/site_event.h>
 
 namespace sotto {
 

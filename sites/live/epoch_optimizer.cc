@@ -46,7 +46,7 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
            .key = options_.roster.key.node_keys(options_.name).public_key}})),
       reporter_(options_, settings_, parameters.size(), listener_),
       local_(make_local_steps(options_, parameters_, layout_)),
-      state_(votes_.folder(), options_, layout_),
+      kept_(votes_.folder(), options_, layout_, local_ ? &*local_ : nullptr, reporter_),
       beginning_(options_.begin_again_after),
       node_({.noun = "node",
              .stop = options_.stop,
@@ -54,7 +54,7 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
              .rounds = options_.rounds,
              .serve_every = kAnswerEvery,
              .serve = [this] { return serve(); },
-             .computes = [this] { return member_ && !pending_; },
+             .computes = [this] { return member_ && !owed_.pending(); },
              .fail = [this] { report_failure(); },
              .tell =
                  [this](const Status& fault) {
@@ -63,7 +63,7 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
   const auto lock = node_.pause();
   make_member(std::nullopt);  // what is refused is refused here
   member_.reset();
-  load_state();
+  kept_.read();
   // All have left that run, and only with begin_again_after it is not the end.
   votes_given_up_ = options_.begin_again_after && votes_.end() && votes_.end()->all_left;
 }
@@ -77,6 +77,7 @@ void EpochOptimizer::Run::report_failure() {
 void EpochOptimizer::Run::close() {
   links_.reset();
   channels_.reset();
+  claim_.use(nullptr);
   roster_.reset();
 }
 
@@ -93,30 +94,16 @@ void EpochOptimizer::Run::follow_roster() {
     return;
   }
   asked_ = Clock::now();
-  const sites::RosterView view = roster_->view();
-  std::vector<KnownNode> nodes;
-  for (const sites::RosterMember& member : view.members) {
-    const sites::RosterEntry& entry = member.entry;
-    if (entry.name != options_.name && !is_gone(entry.phase) && !member.conflict) {
-      nodes.push_back({entry.name, entry.incarnation, member.suspected});
-    }
-  }
-  up_ = view.up;
-  joined_ = view.standing == sites::RosterStanding::up;
-  others_ended_ = view.over;
-  first_seed_ = roster_->has_first_seed();
-  asked_seeds_ = view.asked;
+  sight_ = look_at(*roster_, options_.name);
   const bool takes_part = member_ && member_->standing() == EpochStanding::member;
   took_part_ = took_part_ || takes_part;
-  if (SeedStore* const store = roster_->store()) {
-    store->note_run(takes_part ? std::optional(member_->history()) : std::nullopt);
-  }
+  claim_.note_run(takes_part ? std::optional(member_->history()) : std::nullopt);
   if (takes_part && votes_given_up_ && !std::exchange(founded_, true)) {
     // It is in another run than that of its votes. A file that stays costs a wait later.
     static_cast<void>(votes_.drop());
   }
   roster_->set_waiting(!took_part_);
-  links_->set_nodes(std::move(nodes));
+  links_->set_nodes(sight_.nodes);
 }
 
 Status EpochOptimizer::Run::run_goes_on() const {
@@ -128,7 +115,7 @@ Status EpochOptimizer::Run::run_goes_on() const {
                         "give another folder for the state",
                         end->steps)};
   }
-  if (const auto end = member_ ? std::nullopt : stored_runs().end;
+  if (const auto end = member_ ? std::nullopt : claim_.stored().end;
       end &&
       ((end->all_left && !options_.begin_again_after) || node_.rounds_are_over(end->steps))) {
     return {Fault::ended,
@@ -136,14 +123,14 @@ Status EpochOptimizer::Run::run_goes_on() const {
                         "folder or prefix",
                         options_.roster.seeds.front(), end->steps)};
   }
-  if (!member_ && begin_ && node_.rounds_are_over(begin_->step)) {
+  if (const auto& next = kept_.next(); !member_ && next && node_.rounds_are_over(next->step)) {
     return {Fault::ended, fmt::format("the model in {} has had {} steps, and `rounds` is {}: give "
                                       "more rounds, or another folder",
-                                      options_.state, begin_->step, options_.rounds)};
+                                      options_.state, next->step, options_.rounds)};
   }
   const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
   const bool heard = member_ ? member_->hears_members() : links_->hears_of_run();
-  if (newcomer && !heard && (others_ended_ || (member_ && member_->run_is_over()))) {
+  if (newcomer && !heard && (sight_.others_ended || (member_ && member_->run_is_over()))) {
     return {
         Fault::ended,
         fmt::format("the run is over: all its nodes have left, and this one was {}; start its "
@@ -250,32 +237,27 @@ Result<EpochStep> EpochOptimizer::Run::outcome() {
   const auto start = Clock::now();
   reporter_.enter(SitePhase::waiting);
   Status status = await([this] {
-    if (!outcome_) {
-      outcome_ = member_ ? member_->outcome() : std::nullopt;
+    if (member_ && !owed_.known()) {
+      owed_.note(member_->outcome());
     }
-    return outcome_ && (takes_part() || node_.rounds_are_over(round_));
+    return owed_.known() && (takes_part() || node_.rounds_are_over(round_));
   });
   node_.time().wait_s += seconds_since(start);
   // A step that is made is told, also where the wait for the next one is cut short.
   const bool cut_short = status.fault() == Fault::deadline || status.fault() == Fault::stopped;
-  if (!status.ok() && !(cut_short && outcome_)) {
+  if (!status.ok() && !(cut_short && owed_.known())) {
     return status;
   }
   if (local_) {
     local_->begin();
   }
   if (member_) {
-    keep_state(false);
+    kept_.write(&*member_, false);
   }
   reporter_.enter(SitePhase::training);
-  reporter_.step_done(*std::exchange(pending_, {}), outcome_->left_out);
-  return EpochStep{.round = round_, .left_out = std::exchange(outcome_, {})->left_out};
-}
-
-void EpochOptimizer::Run::require_none_pending() const {
-  if (pending_) {
-    throw Error("gradient", "one is pending: go on with wait()");
-  }
+  const OwedStep::Made made = owed_.take();
+  reporter_.step_done(made.loss, made.left_out);
+  return EpochStep{.round = round_, .left_out = made.left_out};
 }
 
 Status EpochOptimizer::Run::take_part_with_gradient() {
@@ -286,13 +268,14 @@ Status EpochOptimizer::Run::take_part_with_gradient() {
   const Round then = round_;
   // A wait that ends early may have moved them, and the caller comes again with that gradient.
   Status status = take_part();
-  misses_ = misses_ || round_ != then || !std::ranges::equal(before, parameters_);
+  if (round_ != then || !std::ranges::equal(before, parameters_)) {
+    owed_.miss();
+  }
   return status;
 }
 
 EpochStep EpochOptimizer::Run::leave_out() {
-  misses_ = false;
-  given_.clear();
+  owed_.leave_out();
   return {.round = round_, .left_out = true};
 }
 
@@ -301,10 +284,8 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
   if (const Status& fault = node_.usable(); !fault.ok()) {
     return fault;
   }
-  require_none_pending();
-  if (!given_.empty() && !misses_) {
-    throw Error("gradient", "parts of it were given; end this step with step_by_parts() first");
-  }
+  owed_.require_none_pending();
+  owed_.require_no_parts();
   if (gradient.size() != parameters_.size()) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("it must have those of the parameters, {}", parameters_.size()));
@@ -312,7 +293,7 @@ Result<EpochStep> EpochOptimizer::Run::step(std::span<const float> gradient, dou
   if (Status status = take_part_with_gradient(); !status.ok()) {
     return status;
   }
-  if (misses_) {
+  if (owed_.misses()) {
     return leave_out();
   }
   return local_ ? local_step(gradient, loss) : offer(gradient, loss);
@@ -326,7 +307,7 @@ Result<EpochStep> EpochOptimizer::Run::offered(const Status& taken, double loss)
   if (!taken.ok()) {
     return refusal(taken);
   }
-  pending_ = loss;
+  owed_.give(loss);
   return outcome();
 }
 
@@ -334,45 +315,31 @@ Status EpochOptimizer::Run::refusal(const Status& status) {
   return status.fault() == Fault::non_finite && member_->fault().ok() ? status : node_.fail(status);
 }
 
-void EpochOptimizer::Run::require_part(std::size_t first, std::size_t elements) const {
-  const auto refuse_part = [&](const Message& why) {
-    refuse("gradient part", fmt::format("{} elements from {} on", elements, first), why);
-  };
-  if (local_) {
-    refuse_part("with local steps a node sends what they have come to, and no gradient");
-  }
-  if (first > parameters_.size() || elements > parameters_.size() - first) {
-    refuse_part(fmt::format("there are {} parameters", parameters_.size()));
-  }
-  if (given_.overlap(first, elements)) {
-    refuse_part("some of them have been in another part of this step's gradient");
-  }
-}
-
 Status EpochOptimizer::Run::gradient_part(std::size_t first, std::span<const float> part) {
   const Visit visit(node_);
   if (const Status& fault = node_.usable(); !fault.ok()) {
     return fault;
   }
-  require_none_pending();
-  if (misses_ && given_.elements() == parameters_.size()) {
-    given_.clear();  // a step of that gradient has ended early, and the caller gives another one
+  owed_.require_none_pending();
+  if (local_) {
+    refuse("gradient_part", fmt::format("{} elements from {} on", part.size(), first),
+           "with local steps a node sends what they have come to, and no gradient");
   }
-  require_part(first, part.size());
+  owed_.require_part(first, part.size(), parameters_.size());
   if (part.empty()) {
     return {};
   }
-  if (given_.empty()) {
+  if (owed_.empty()) {
     if (Status status = take_part_with_gradient(); !status.ok()) {
       return status;
     }
   }
-  if (!misses_) {
+  if (!owed_.misses()) {
     if (Status status = member_->gradient_part(first, part, now()); !status.ok()) {
       return refusal(status);
     }
   }
-  given_.add(first, part.size());
+  owed_.add_part(first, part.size());
   if (!(member_ && member_->has_parcels()) && Clock::now() - pumped_ < kAnswerEvery) {
     return {};
   }
@@ -387,17 +354,13 @@ Result<EpochStep> EpochOptimizer::Run::step_by_parts(double loss) {
   if (const Status& fault = node_.usable(); !fault.ok()) {
     return fault;
   }
-  require_none_pending();
-  if (const std::size_t given = given_.elements(); given != parameters_.size()) {
-    refuse(
-        "gradient", fmt::format("{} elements", given),
-        fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
-  }
-  if (misses_) {
+  owed_.require_none_pending();
+  owed_.require_all_parts(parameters_.size());
+  if (owed_.misses()) {
     Status status = take_part();
     return status.ok() ? leave_out() : Result<EpochStep>(status);
   }
-  given_.clear();
+  owed_.end_parts();
   return offered(member_->offer(now()), loss);
 }
 
@@ -422,9 +385,7 @@ Result<EpochStep> EpochOptimizer::Run::wait() {
   if (const Status& fault = node_.usable(); !fault.ok()) {
     return fault;
   }
-  if (!pending_) {
-    throw Error("gradient", "none is pending: give one to step()");
-  }
+  owed_.require_pending();
   return outcome();
 }
 
@@ -456,7 +417,7 @@ Status EpochOptimizer::Run::finish() {
     }
     tell_what_is_lost();
   }
-  keep_state(true);
+  kept_.write(member_ ? &*member_ : nullptr, true);
   if (Status status = note_end(); !status.ok()) {
     return node_.fail(status);
   }
@@ -483,7 +444,7 @@ void EpochOptimizer::Run::tell_what_is_lost() const {
       Level::warning, SiteEvent::Kind::undelivered,
       fmt::format("leaves before the others have let it go: {}those that stay miss it as one that "
                   "has died, and what it alone has of step {} is lost",
-                  pending_ ? "its latest gradient may be in no mean, " : "", round_ + 1));
+                  owed_.pending() ? "its latest gradient may be in no mean, " : "", round_ + 1));
 }
 
 Status EpochOptimizer::Run::note_end() {
@@ -493,9 +454,8 @@ Status EpochOptimizer::Run::note_end() {
     roster_->note_end();
   }
   const bool over = all_left || node_.rounds_are_over(round_);
-  SeedStore* const store = roster_ ? roster_->store() : nullptr;
-  if (over && store != nullptr && member_) {
-    store->note_end(member_->history(), {.steps = round_, .all_left = all_left});
+  if (over && member_) {
+    claim_.note_end(member_->history(), {.steps = round_, .all_left = all_left});
   }
   return over ? votes_.note({.steps = round_, .all_left = all_left}) : Status();
 }

@@ -35,7 +35,7 @@
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/live/epoch_options.h>
-#include <sotto/sites/process/site_result.h>
+#include <sotto/sites/process/report/site_result.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {

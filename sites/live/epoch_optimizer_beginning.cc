@@ -9,9 +9,8 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
-#include <sotto/base/xxh3.h>
 #include <sotto/sites/live/epoch_assembly.h>
-#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/state/site_folder.h>
 
 #include "internal/epoch_optimizer_run.h"
 
@@ -37,20 +36,20 @@ void EpochOptimizer::Run::make_member(const std::optional<sites::History>& found
   setup.incarnation = incarnation_;
   setup.stay = stay_;
   member_.emplace(std::move(setup), now());
-  if (begin_) {
-    if (Status status = member_->begin_from(begin_->step, begin_->model); !status.ok()) {
+  if (const auto& next = kept_.next()) {
+    if (Status status = member_->begin_from(next->step, next->model); !status.ok()) {
       throw Error("state", status.message());
     }
-    begin_.reset();
+    kept_.used();
   }
   if (links_) {
     links_->forget_member();
   }
-  member_->keep_parameters(kept_);
+  member_->keep_parameters(caller_away_);
 }
 
 void EpochOptimizer::Run::keep_parameters(bool kept) {
-  kept_ = kept;
+  caller_away_ = kept;
   if (member_) {
     member_->keep_parameters(kept);
   }
@@ -66,6 +65,7 @@ Status EpochOptimizer::Run::open() {
     roster_ = std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen,
                                           incarnation_, SiteFolder::life_by_clock(), list_,
                                           settings_, RosterReach::all);
+    claim_.use(roster_->store());
   }
   auto made = make_channels(channels_for(options_, parameters_.size(), roster_->address(), list_));
   if (!made.ok()) {
@@ -82,7 +82,7 @@ Status EpochOptimizer::Run::open() {
       .keep = [this](std::span<const std::byte> votes) { return votes_.keep(votes); },
       .listener = listener_});
   reporter_.tell(Level::info, SiteEvent::Kind::listening, channels_->address());
-  tell_of_state();
+  kept_.tell();
   roster_->list_again();
   return {};
 }
@@ -95,7 +95,7 @@ bool EpochOptimizer::Run::run_is_empty() const {
   return unknown ? !links_->hears_of_run() : !links_->hears_member_of(member_->history());
 }
 
-BeginningSight EpochOptimizer::Run::sight() const {
+BeginningSight EpochOptimizer::Run::beginning_sight() const {
   auto stand = BeginningSight::Stand::free;
   if (member_) {
     const bool stuck = member_->standing() == EpochStanding::member && !member_->wants_gradient() &&
@@ -104,18 +104,18 @@ BeginningSight EpochOptimizer::Run::sight() const {
             : run_is_empty() ? BeginningSight::Stand::seeks
                              : BeginningSight::Stand::well;
   }
-  const bool alone =
-      up_ == 1 && (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
-  const StoredRuns stored = stored_runs();
+  const bool alone = sight_.up == 1 && (options_.roster.seeds.empty() ||
+                                        now() >= search_began_ + options_.found_after);
+  const StoredRuns stored = claim_.stored();
   return {.stand = stand,
-          .founder = founder(stored),
+          .founder = claim_.founder(stored),
           .begun = stored.latest ? stored.latest->number : 0,
           .name = options_.name,
           .model = model_steps(),
-          .first_seed = first_seed_,
+          .first_seed = sight_.first_seed,
           .was_in = took_part_ || has_votes(),
-          .up = joined_,
-          .nodes_up = up_,
+          .up = sight_.joined,
+          .nodes_up = sight_.up,
           .least = options_.roster.least,
           .all_greeted = links_->all_greeted(),
           .alone = alone,
@@ -126,26 +126,26 @@ BeginningSight EpochOptimizer::Run::sight() const {
 Status EpochOptimizer::Run::follow_beginning() {
   links_->say({.model = model_steps(),
                .gave_up = beginning_.gave_up(),
-               .first_seed = first_seed_,
+               .first_seed = sight_.first_seed,
                .stuck = stuck_});
   // The parameters are the caller's now, or it has told the run to go on without this node.
   const bool waits = member_ && Clock::now() - looked_ < kLookAtRunEvery;
-  if (leaves_ || waits || (kept_ && (member_ || begin_))) {
+  if (leaves_ || waits || (caller_away_ && (member_ || kept_.next()))) {
     return {};
   }
   looked_ = Clock::now();
-  if (!member_ && first_seed_ && has_votes()) {
+  if (!member_ && sight_.first_seed && has_votes()) {
     make_member(sites::History{});
     const Status status = member_->load_founding_votes(votes_.found());
     return status.ok() ? status : throw Error("state", status.message());
   }
-  const BeginningSight seen = sight();
+  const BeginningSight seen = beginning_sight();
   stuck_ = seen.stand == BeginningSight::Stand::stuck;
   switch (beginning_.look(seen, now())) {
     case EpochBeginning::Move::none:
       break;
     case EpochBeginning::Move::join:
-      drop_claim();
+      claim_.drop();
       make_member(std::nullopt);
       break;
     case EpochBeginning::Move::found:
@@ -162,57 +162,15 @@ Status EpochOptimizer::Run::follow_beginning() {
   return {};
 }
 
-StoredRuns EpochOptimizer::Run::stored_runs() const {
-  SeedStore* const store = roster_ ? roster_->store() : nullptr;
-  return store == nullptr ? StoredRuns{} : store->runs();
-}
-
-BeginningSight::Founder EpochOptimizer::Run::founder(const StoredRuns& stored) const {
-  using Founder = BeginningSight::Founder;
-  if (!by_store(options_.roster)) {
-    return Founder::first_seed;
-  }
-  return !stored.known                       ? Founder::unknown
-         : !stored.latest                    ? Founder::any
-         : claim_ && stored.latest == claim_ ? Founder::this_node
-                                             : Founder::nobody;
-}
-
-bool EpochOptimizer::Run::claim_run() {
-  const StoredRuns stored = stored_runs();
-  if (founder(stored) == BeginningSight::Founder::this_node) {
-    return true;
-  }
-  const std::uint64_t begun = stored.latest ? stored.latest->number : 0;
-  if (!claim_ || claim_->number <= begun) {
-    ByteBuffer drawn;
-    drawn.write_string(options_.name);
-    drawn.write(incarnation_);
-    drawn.write(stay_);
-    drawn.write(begun);
-    claim_ = StoredRun{.number = begun + 1,
-                       .id = xxh3_128(drawn.bytes()),
-                       .name = options_.name,
-                       .address = roster_->address(),
-                       .step = model_steps()};
-  }
-  roster_->store()->want(claim_);
-  return false;
-}
-
-void EpochOptimizer::Run::drop_claim() {
-  if (claim_) {
-    roster_->store()->want(std::nullopt);
-    claim_.reset();
-  }
-}
-
 Status EpochOptimizer::Run::found_run() {
-  if (by_store(options_.roster) && !claim_run()) {
+  const auto founded = claim_.claim({.name = options_.name,
+                                     .incarnation = incarnation_,
+                                     .stay = stay_,
+                                     .address = roster_->address(),
+                                     .step = model_steps()});
+  if (!founded) {
     return {};  // the store has yet to answer
   }
-  const sites::History founded = claim_ ? claim_->id : sites::History{};
-  claim_.reset();
   // The votes for a run that was given up are no votes for this one, which is another decision.
   if (Status status = votes_.drop(); !status.ok()) {
     return status;
@@ -230,63 +188,12 @@ void EpochOptimizer::Run::give_up_run() {
   votes_given_up_ = true;
   founded_ = stuck_ = false;
   run_given_up_ = member_->history();
-  if (const Round step = member_->applied(); step > 0) {
-    ByteBuffer model;
-    member_->save(model);
-    begin_ = {.step = step, .run = run_given_up_, .model = std::move(model).take()};
-  }
-  if (pending_ && !outcome_) {
-    outcome_ = member_->outcome();
-  }
-  if (pending_ && !outcome_) {
-    outcome_ = sites::EpochOutcome{.step = member_->applied(), .left_out = true};
-  }
-  misses_ = misses_ || !given_.empty();
+  kept_.keep_of(*member_);
+  owed_.note(member_->outcome());
+  owed_.lose(member_->applied());
   stay_ = member_->self().stay + 1;
   member_.reset();
   reporter_.forget_run();
-}
-
-void EpochOptimizer::Run::keep_state(bool now) {
-  const EpochLocalSteps* const local = local_ ? &*local_ : nullptr;
-  Status status;
-  if (member_) {
-    status = now ? state_.save(*member_, local) : state_.keep(*member_, local);
-  } else if (begin_ && now) {
-    status = state_.save(*begin_, local);
-  }
-  if (!status.ok() && !std::exchange(told_unsaved_, true)) {
-    reporter_.tell(Level::warning, SiteEvent::Kind::state_not_saved,
-                   fmt::format("the model is not written any more: {}", status.message()));
-  }
-}
-
-void EpochOptimizer::Run::load_state() {
-  if (votes_.folder() == nullptr) {
-    return;
-  }
-  begin_ = read_epoch_state(*votes_.folder(), options_, layout_, state_warning_);
-  if (begin_) {
-    state_.loaded(begin_->step);
-  }
-  if (begin_ && local_) {
-    ByteReader in(begin_->local_rule);
-    Status status = local_->load(in);
-    if (!status.ok() || !in.finished()) {
-      throw Error("state", fmt::format("what the rule of local steps remembers is not read: {}",
-                                       status.ok() ? "it is too long" : status.message()));
-    }
-  }
-}
-
-void EpochOptimizer::Run::tell_of_state() const {
-  if (!state_warning_.empty()) {
-    reporter_.tell(Level::warning, SiteEvent::Kind::state_damaged, state_warning_);
-  }
-  if (begin_) {
-    reporter_.tell(Level::info, SiteEvent::Kind::started,
-                   fmt::format("has a model of step {} in its folder", begin_->step));
-  }
 }
 
 Status EpochOptimizer::Run::take_part() {
@@ -314,7 +221,7 @@ Status EpochOptimizer::Run::connect() {
   }
   Status status = take_part();
   if (status.ok()) {
-    misses_ = !given_.empty();  // a gradient that begins now is at the run's model
+    owed_.begin();
   }
   return status;
 }

@@ -17,9 +17,9 @@
 #include <sotto/sites/live/epoch_links.h>
 #include <sotto/sites/live/epoch_options.h>
 #include <sotto/sites/live/epoch_wait.h>
-#include <sotto/sites/process/run_roster.h>
-#include <sotto/sites/process/site_history.h>
-#include <sotto/sites/process/site_report.h>
+#include <sotto/sites/process/by_roster/run_roster.h>
+#include <sotto/sites/process/report/site_history.h>
+#include <sotto/sites/process/report/site_report.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {

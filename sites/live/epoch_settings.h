@@ -16,8 +16,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/live/epoch_options.h>
-#include <sotto/sites/process/roster_settings.h>
-#include <sotto/sites/process/site_output_options.h>
+#include <sotto/sites/process/by_roster/roster_settings.h>
+#include <sotto/sites/process/report/site_output_options.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 #include <sotto/trainers/settings/setting.h>
 

@@ -27,6 +27,16 @@ std::string model_settings(const EpochOptions& options, const ParameterLayout& l
   return settings_text(settings);
 }
 
+/// Bytes of the section of the site, as it is now.
+std::size_t bytes_of(const sites::EpochMember& member, const sites::EpochLocalSteps* local) {
+  return ByteBuffer::size_of([&](ByteBuffer& out) {
+    member.save(out);
+    if (local != nullptr) {
+      local->save(out);
+    }
+  });
+}
+
 /// Reads the section of the run; false where it breaks the format.
 bool read_run(std::span<const std::byte> section, std::span<const std::byte> site,
               EpochState& state) {
@@ -78,22 +88,6 @@ EpochStateWriter::EpochStateWriter(SiteFolder* folder, const EpochOptions& optio
       every_(save_every_of(options)),
       settings_(folder == nullptr ? std::string() : model_settings(options, layout)) {}
 
-bool EpochStateWriter::has_room(const sites::EpochMember& member,
-                                const sites::EpochLocalSteps* local) {
-  size_ = ByteBuffer::size_of([&](ByteBuffer& out) {
-    member.save(out);
-    if (local != nullptr) {
-      local->save(out);
-    }
-  });
-  return file_.site.capacity() >= size_;
-}
-
-void EpochStateWriter::make_room() {
-  file_.site = std::vector<std::byte>();  // before there is more
-  file_.site.resize(size_);  // what is new to the process comes page by page as it is written to
-}
-
 void EpochStateWriter::take(const sites::EpochMember& member, const sites::EpochLocalSteps* local) {
   take(
       member.applied(), member.history(), [&](ByteBuffer& out) { member.save(out); }, local);
@@ -131,12 +125,8 @@ Status EpochStateWriter::keep(const sites::EpochMember& member,
   if (!thread_.written().ok() || !due) {
     return thread_.written();
   }
-  if (!has_room(member, local)) {
-    if (size_ > StateThread::kQuick) {
-      thread_.prepare([this] { make_room(); });  // a step after this one copies
-      return {};
-    }
-    make_room();
+  if (!thread_.make_room(file_.site, bytes_of(member, local))) {
+    return {};  // a step after this one copies
   }
   take(member, local);
   thread_.write([this] { return folder_->write(file_); });

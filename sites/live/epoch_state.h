@@ -1,8 +1,8 @@
 // The model of a node of an all-reduce whose nodes come and go, in its folder: a node that is
 // started again may begin a run from it. The file is that of a site's state
-// (sites/process/site_state_file.h) with the sections settings, those that the model depends on;
-// site, parameters and step rule as sites::EpochModel::snapshot has them, and behind them what the
-// rule of local steps remembers; and run.
+// (sites/process/state/site_state_file.h) with the sections settings, those that the model depends
+// on; site, parameters and step rule as sites::EpochModel::snapshot has them, and behind them what
+// the rule of local steps remembers; and run.
 //
 // Thread safety: one thread at a time; a write beside the training is made by a thread of its own.
 // Ownership: folder and options are the caller's and must outlive the writer. Memory: a copy of
@@ -22,8 +22,8 @@
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/live/epoch_options.h>
-#include <sotto/sites/process/site_folder.h>
-#include <sotto/sites/process/state_thread.h>
+#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/process/state/state_thread.h>
 
 namespace sotto {
 
@@ -58,8 +58,6 @@ class EpochStateWriter {
   void loaded(Round step) { step_ = step; }
 
  private:
-  bool has_room(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
-  void make_room();
   void take(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
   /// Makes `file_` of a model after `step` steps of a run, which `model` writes.
   void take(Round step, const sites::History& run, const std::function<void(ByteBuffer&)>& model,
@@ -70,10 +68,9 @@ class EpochStateWriter {
   SiteFolder* folder_;
   const Round every_;
   const std::string settings_;
-  Round step_ = 0;        ///< of what was written last
-  std::size_t size_ = 0;  ///< bytes of the state that has_room() looked at
-  SiteStateFile file_;    ///< what is written
-  StateThread thread_;    ///< last: its job uses all members above
+  Round step_ = 0;      ///< of what was written last
+  SiteStateFile file_;  ///< what is written
+  StateThread thread_;  ///< last: its job uses all members above
 };
 
 }  // namespace sotto

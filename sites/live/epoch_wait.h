@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/seed_store.h>
-#include <sotto/sites/process/site_event.h>
+#include <sotto/sites/process/by_roster/seed_store.h>
+#include <sotto/sites/process/report/site_event.h>
 
 namespace sotto {
 

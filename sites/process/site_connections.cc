@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
-#include <sotto/sites/process/site_identity.h>
 #include <sotto/sites/process/site_of_options.h>
+#include <sotto/sites/process/trust/site_identity.h>
 
 namespace sotto {
 namespace {

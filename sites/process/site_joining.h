@@ -9,10 +9,10 @@
 
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/sites/process/site_reporter.h>
-#include <sotto/sites/process/site_state_writer.h>
+#include <sotto/sites/process/state/site_state_writer.h>
 
 namespace sotto {
 

@@ -11,8 +11,8 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/process/run_roster.h>
-#include <sotto/sites/process/site_reporter.h>
+#include <sotto/sites/process/by_roster/run_roster.h>
+#include <sotto/sites/process/report/site_reporter.h>
 
 namespace sotto {
 

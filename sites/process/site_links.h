@@ -22,7 +22,7 @@
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/link_churn.h>
-#include <sotto/sites/process/site_report.h>
+#include <sotto/sites/process/report/site_report.h>
 
 namespace sotto {
 

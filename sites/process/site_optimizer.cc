@@ -14,19 +14,19 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/core/patience.h>
+#include <sotto/sites/process/by_roster/run_roster.h>
 #include <sotto/sites/process/called_node.h>
-#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_connections.h>
-#include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_joining.h>
 #include <sotto/sites/process/site_leaving.h>
-#include <sotto/sites/process/site_loading.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_pace.h>
-#include <sotto/sites/process/site_reporter.h>
-#include <sotto/sites/process/site_state_writer.h>
+#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/process/state/site_loading.h>
+#include <sotto/sites/process/state/site_state_writer.h>
 
 namespace sotto {
 namespace {
@@ -311,8 +311,8 @@ Status SiteOptimizer::Run::connect() {
 
 Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, double loss) {
   if (gradient.size() != parameters_.size()) {
-    throw Error(fmt::format("a gradient of {} elements for {} parameters", gradient.size(),
-                            parameters_.size()));
+    refuse("gradient", fmt::format("{} elements", gradient.size()),
+           fmt::format("there are {} parameters", parameters_.size()));
   }
   const Visit visit(node_);
   if (const Status& fault = node_.usable(); !fault.ok()) {

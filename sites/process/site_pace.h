@@ -8,8 +8,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/core/own_steps.h>
+#include <sotto/sites/process/report/site_report.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/sites/process/site_report.h>
 
 namespace sotto {
 

@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
-#include <sotto/groups/expert_exchange.h>
+#include <sotto/groups/programs/expert_exchange.h>
 #include <sotto/study/strategies/internal/all_strategies.h>
 
 namespace sotto::study::internal {
@@ -121,7 +121,8 @@ std::vector<StrategyWay> expert_ways(const ModelShape& model, int nodes,
 constinit const Strategy kExpertStrategy = {
     .name = "experts",
     .what = "each node has some of the experts, and tokens travel to theirs and back",
-    .runs_with = "sotto::ExpertExchange (groups/expert_exchange.h), sotto::torch::ExpertLink",
+    .runs_with =
+        "sotto::ExpertExchange (groups/programs/expert_exchange.h), sotto::torch::ExpertLink",
     .ways = expert_ways};
 
 }  // namespace sotto::study::internal

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/groups/grid_product.h>
+#include <sotto/groups/programs/grid_product.h>
 #include <sotto/study/strategies/internal/all_strategies.h>
 
 namespace sotto::study::internal {
@@ -147,7 +147,7 @@ std::vector<StrategyWay> grid_ways(const ModelShape& model, int nodes,
 constinit const Strategy kGridStrategy = {
     .name = "grid",
     .what = "products of the repeated blocks are cut over a grid of nodes",
-    .runs_with = "sotto::GridProduct (groups/grid_product.h)",
+    .runs_with = "sotto::GridProduct (groups/programs/grid_product.h)",
     .ways = grid_ways};
 
 }  // namespace sotto::study::internal

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/groups/pipeline.h>
+#include <sotto/groups/programs/pipeline.h>
 #include <sotto/groups/vector_collective.h>
 #include <sotto/study/strategies/internal/all_strategies.h>
 
@@ -208,7 +208,7 @@ std::vector<StrategyWay> pipeline_ways(const ModelShape& model, int nodes,
 constinit const Strategy kPipelineStrategy = {
     .name = "pipeline",
     .what = "each node has some of the layers, and rows travel through all of them",
-    .runs_with = "sotto::Pipeline (groups/pipeline.h)",
+    .runs_with = "sotto::Pipeline (groups/programs/pipeline.h)",
     .ways = pipeline_ways};
 
 }  // namespace sotto::study::internal

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/groups/ring_attention.h>
+#include <sotto/groups/programs/ring_attention.h>
 #include <sotto/study/strategies/internal/all_strategies.h>
 
 namespace sotto::study::internal {
@@ -88,7 +88,7 @@ std::vector<StrategyWay> ring_ways(const ModelShape& model, int nodes,
 constinit const Strategy kRingStrategy = {
     .name = "ring",
     .what = "each node has a part of every sequence, and keys and values go round",
-    .runs_with = "sotto::RingAttention (groups/ring_attention.h)",
+    .runs_with = "sotto::RingAttention (groups/programs/ring_attention.h)",
     .ways = ring_ways};
 
 }  // namespace sotto::study::internal

@@ -15,8 +15,7 @@
 #include <sotto/compress/cuda/accelerator.h>
 #include <sotto/optim/wrappers/forwarding_algorithm.h>
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::algorithms_test {
 
 namespace {
 
@@ -309,3 +308,5 @@ TEST_CASE("what only hosts can do is refused on a device, and says what would do
   };
   CHECK_THROWS_WITH_AS(not_finite(), doctest::Contains("300 elements are not finite"), Error);
 }
+
+}  // namespace sotto::test::algorithms_test

@@ -10,8 +10,7 @@
 
 #include <sotto/kernels/vector.h>
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::device_ops_test {
 
 TEST_CASE("operations on vectors of a device answer as the reference") {
   SOTTO_NEEDS_DEVICE();
@@ -47,3 +46,5 @@ TEST_CASE("a vector on a device starts with zeros, is copied, and is moved to th
   CHECK(z.size() == 3);
   CHECK(queue.sound());
 }
+
+}  // namespace sotto::test::device_ops_test

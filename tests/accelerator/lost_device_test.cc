@@ -14,8 +14,7 @@
 #include <sotto/kernels/cuda/device_ops.h>
 #include <sotto/kernels/vector.h>
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::lost_device_test {
 
 TEST_CASE("on a device that is lost nothing is finite, and the queue says why") {
   cuda::Queue queue;
@@ -190,3 +189,5 @@ TEST_CASE("a trainer's thread keeps the device that it has chosen") {
   }
   current = 0;
 }
+
+}  // namespace sotto::test::lost_device_test

@@ -10,8 +10,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::optimizer_test {
 
 namespace {
 
@@ -204,3 +203,5 @@ TEST_CASE("settings that are the host's are refused beside an accelerator") {
   CHECK_THROWS_WITH_AS(static_cast<void>(optimizer.step(here)), doctest::Contains("gradient"),
                        Error);
 }
+
+}  // namespace sotto::test::optimizer_test

@@ -14,8 +14,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/vector.h>
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::topk_test {
 
 namespace {
 
@@ -111,3 +110,5 @@ TEST_CASE("topk that decodes again, or goes, leaves alone what the device still 
   accelerator->ops().to_host(y, std::as_writable_bytes(std::span(found)));
   CHECK(found == sum);
 }
+
+}  // namespace sotto::test::topk_test

@@ -15,7 +15,7 @@
 #include <sotto/base/frame.h>
 #include <sotto/base/parameter_layout.h>
 
-using namespace sotto;
+namespace sotto::test::bad_inputs_test {
 
 namespace {
 
@@ -136,3 +136,5 @@ TEST_CASE("bad input: shape products that overflow, and tensors of more than 8 d
     CHECK(layout.empty());
   }
 }
+
+}  // namespace sotto::test::bad_inputs_test

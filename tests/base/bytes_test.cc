@@ -11,7 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/status.h>
 
-using namespace sotto;
+namespace sotto::test::bytes_test {
 
 TEST_CASE("a reader takes back what a buffer wrote") {
   ByteBuffer out;
@@ -102,3 +102,5 @@ TEST_CASE("a status carries its fault and its context") {
   CHECK_THROWS_WITH_AS(refuse("--nodes", "0", "at least one node is needed"),
                        "--nodes: '0' is refused: at least one node is needed", Error);
 }
+
+}  // namespace sotto::test::bytes_test

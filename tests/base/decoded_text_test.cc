@@ -11,7 +11,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/separated.h>
 
-using namespace sotto;
+namespace sotto::test::decoded_text_test {
+
 using namespace std::string_view_literals;
 
 namespace {
@@ -132,3 +133,5 @@ TEST_CASE("fields lose their blanks and quotes, and lines end in three ways") {
   }
   CHECK(lines == std::vector<std::string_view>{"a", "b", "c", "", "d"});
 }
+
+}  // namespace sotto::test::decoded_text_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::error_test {
 
 TEST_CASE("text that can be shown stays as it is") {
   for (const std::string text : {"", "plain", "two\nlines\tand a tab", "x̄ ½ Σ → 10 µs", "漢字 😀",
@@ -35,3 +35,5 @@ TEST_CASE("control characters and bytes that are no UTF-8 are written out") {
 TEST_CASE("messages of errors are printable") {
   CHECK(std::string(Error("no file \xFF\x1B").what()) == "no file \\xff\\x1b");
 }
+
+}  // namespace sotto::test::error_test

@@ -12,7 +12,7 @@
 
 #include <sotto/base/xxh3.h>
 
-using namespace sotto;
+namespace sotto::test::frame_test {
 
 namespace {
 
@@ -143,3 +143,5 @@ TEST_CASE("the worked example of docs/wire.md is what the code writes and reads"
   CHECK(view->header.round == 41);
   CHECK(view->header.sender == 3);
 }
+
+}  // namespace sotto::test::frame_test

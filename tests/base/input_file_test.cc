@@ -20,7 +20,7 @@
 
 #include <sotto/base/input_file.h>
 
-using namespace sotto;
+namespace sotto::test::input_file_test {
 
 namespace {
 
@@ -237,3 +237,5 @@ TEST_CASE("input: a signal ends the wait for a pipe") {
   ::sigaction(SIGUSR1, &before, nullptr);
   check_refused(found, "a signal came");
 }
+
+}  // namespace sotto::test::input_file_test

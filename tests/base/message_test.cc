@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 
-using namespace sotto;
+namespace sotto::test::message_test {
 
 namespace {
 
@@ -99,3 +99,5 @@ TEST_CASE("refuse throws an error with its parts") {
     CHECK(error.value() == "chocco");
   }
 }
+
+}  // namespace sotto::test::message_test

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::names_test {
 
 namespace {
 
@@ -80,3 +80,5 @@ TEST_CASE("a setting's name has dashes outside of programs") {
   CHECK(dashed("weight-decay") == "weight-decay");
   CHECK(dashed("lr") == "lr");
 }
+
+}  // namespace sotto::test::names_test

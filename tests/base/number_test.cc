@@ -10,7 +10,7 @@
 
 #include <sotto/base/number.h>
 
-using namespace sotto;
+namespace sotto::test::number_test {
 
 namespace {
 
@@ -131,3 +131,5 @@ TEST_CASE("numbers: no locale changes them") {
   }
   std::setlocale(LC_ALL, before.c_str());
 }
+
+}  // namespace sotto::test::number_test

@@ -7,7 +7,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::parameter_layout_test {
 
 namespace {
 
@@ -71,3 +71,5 @@ TEST_CASE("a layout beyond the largest model is refused") {
   CHECK_THROWS_AS(append_block(layout, "huge", {kMostDimension, 2}), Error);
   CHECK(layout.empty());
 }
+
+}  // namespace sotto::test::parameter_layout_test

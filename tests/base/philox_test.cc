@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::philox_test {
 
 TEST_CASE("Philox4x32-10 gives Random123's known answers") {
   // kat_vectors of Random123 1.14: philox4x32 10.
@@ -85,3 +85,5 @@ TEST_CASE("uniform, normal, below and gamma have their first moments") {
     CHECK(std::abs(count - kDraws / 7.0) < 5 * std::sqrt(kDraws / 7.0));
   }
 }
+
+}  // namespace sotto::test::philox_test

@@ -5,7 +5,7 @@
 
 #include <sotto/base/receive_forecast.h>
 
-using namespace sotto;
+namespace sotto::test::receive_forecast_test {
 
 namespace {
 
@@ -113,3 +113,5 @@ TEST_CASE("rooms hold 8 MiB of a peer, no frame that is longer, and 64 frames in
   CHECK(ReceiveForecast::rooms_for(1000, 8) == 8);
   CHECK(ReceiveForecast::rooms_for(1000, 1000) == 1);
 }
+
+}  // namespace sotto::test::receive_forecast_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::secret_stream_test {
 
 namespace {
 
@@ -72,3 +72,5 @@ TEST_CASE("secret normal numbers have the moments of N(0, 1)") {
   const double tail = std::erfc(std::sqrt(2.0));
   CHECK(std::abs(beyond_two - tail * kDraws) < 4.5 * std::sqrt(tail * (1 - tail) * kDraws));
 }
+
+}  // namespace sotto::test::secret_stream_test

@@ -8,7 +8,7 @@
 #include <sotto/base/byte_pool.h>
 #include <sotto/base/shared_bytes.h>
 
-using namespace sotto;
+namespace sotto::test::shared_bytes_test {
 
 namespace {
 
@@ -65,3 +65,5 @@ TEST_CASE("memory of a pool may outlive it") {
   }
   CHECK(late == SharedBytes(bytes_of(BytePool::kLeast, 1)));
 }
+
+}  // namespace sotto::test::shared_bytes_test

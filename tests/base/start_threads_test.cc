@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/workers.h>
 
-using namespace sotto;
+namespace sotto::test::start_threads_test {
 
 namespace {
 
@@ -88,3 +88,5 @@ TEST_CASE("a shortage ends with its object") {
   CHECK(said_after(1, [] { start_thread("it", [] {}).join(); }).empty());
   start_thread("it", [] {}).join();
 }
+
+}  // namespace sotto::test::start_threads_test

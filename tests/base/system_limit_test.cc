@@ -9,7 +9,7 @@
 
 #include <sotto/base/start_threads.h>
 
-using namespace sotto;
+namespace sotto::test::system_limit_test {
 
 namespace {
 
@@ -49,3 +49,5 @@ TEST_CASE("files that the system does not give are counted, and the limit is nam
   CHECK(text.find("`ulimit -n`, 20") != std::string::npos);
   require_open_files(50, "sockets");  // all were given back
 }
+
+}  // namespace sotto::test::system_limit_test

@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::tensor_selector_test {
 
 namespace {
 
@@ -85,3 +85,5 @@ TEST_CASE("what is no rule, fits nothing or comes too late is refused") {
   CHECK(error_of("a; 1d=b; ends=c; under:1=d", two).empty());
   CHECK(error_of("a; head.*=b", one_tensor(3)).empty());
 }
+
+}  // namespace sotto::test::tensor_selector_test

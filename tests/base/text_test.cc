@@ -10,7 +10,7 @@
 #include <sotto/base/status.h>
 #include <sotto/base/text.h>
 
-using namespace sotto;
+namespace sotto::test::text_test {
 
 namespace {
 
@@ -83,3 +83,5 @@ TEST_CASE("text: messages of faults are printable, as those of errors are") {
   CHECK(fault.message() == "it said \\x1b[2J\\xff");
   CHECK(fault.with_context("node \xfe").message() == "node \\xfe: it said \\x1b[2J\\xff");
 }
+
+}  // namespace sotto::test::text_test

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::workers_test {
 
 TEST_CASE("every part is done once, whatever the number of threads") {
   for (const int threads : {1, 2, 3, 7}) {
@@ -76,3 +76,5 @@ TEST_CASE("a number of threads that makes no sense is refused") {
   CHECK_THROWS_AS(Workers(-1), Error);
   CHECK_THROWS_AS(Workers(257), Error);
 }
+
+}  // namespace sotto::test::workers_test

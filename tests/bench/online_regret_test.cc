@@ -20,7 +20,8 @@
 #include "bench/learning/online/study.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::online_regret_test {
+
 using namespace sotto::bench;
 
 namespace {
@@ -254,3 +255,5 @@ TEST_CASE("the order holds on real data over a real trust network") {
     }
   }
 }
+
+}  // namespace sotto::test::online_regret_test

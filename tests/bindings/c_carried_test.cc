@@ -5,7 +5,7 @@
 
 #include "bindings/c_node.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_carried_test {
 
 namespace {
 
@@ -76,3 +76,5 @@ TEST_CASE("values are carried once, before the nodes meet, which compare how man
     CHECK(says("carried-values"));
   });
 }
+
+}  // namespace sotto::test::c_carried_test

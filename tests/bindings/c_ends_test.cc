@@ -6,7 +6,7 @@
 #include "bindings/c_node.h"
 #include "trainers/nodes.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_ends_test {
 
 namespace {
 
@@ -136,3 +136,5 @@ TEST_CASE("C: a learning rate that was set later is saved, loaded and reported")
   CHECK(step(second.get(), 1, y) == SOTTO_OK);
   CHECK(y == x);
 }
+
+}  // namespace sotto::test::c_ends_test

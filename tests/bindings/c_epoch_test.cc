@@ -11,7 +11,7 @@
 #include "bindings/c_node.h"
 #include "support/free_port.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_epoch_test {
 
 namespace {
 
@@ -158,3 +158,5 @@ TEST_CASE("C: what a node of one model is refused for") {
   CHECK(sotto_list("epoch-settings", &text) == SOTTO_OK);
   CHECK(c_json(text).size() > 10);
 }
+
+}  // namespace sotto::test::c_epoch_test

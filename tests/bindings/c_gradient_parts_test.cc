@@ -14,7 +14,7 @@
 #include "bindings/c_node.h"
 #include "support/free_port.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_gradient_parts_test {
 
 namespace {
 
@@ -389,3 +389,5 @@ TEST_CASE("C: parts of gradients that a node of one model refuses") {
   CHECK(sotto_epoch_optimizer_gradient_part(local.get(), 0, y.data(), 1) == SOTTO_REFUSED);
   CHECK(says("with local steps"));
 }
+
+}  // namespace sotto::test::c_gradient_parts_test

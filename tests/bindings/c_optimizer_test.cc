@@ -14,7 +14,7 @@
 #include "support/scratch.h"
 #include "trainers/nodes.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_optimizer_test {
 
 namespace {
 
@@ -462,3 +462,5 @@ TEST_CASE("a run of C's tells who watches it what all nodes do, and takes their 
   CHECK(std::string(sotto_last_error()).starts_with("log_json: '/proc/none/x'"));
   CHECK(c_optimizer({"nodes", "1", "report-every", "0"}, x[0]) == nullptr);
 }
+
+}  // namespace sotto::test::c_optimizer_test

@@ -15,7 +15,7 @@
 #include "bindings/c_node.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_parts_test {
 
 extern "C" int sotto_c_functions(void);
 
@@ -186,3 +186,5 @@ TEST_CASE("a topology gives its weights as a matrix") {
   CHECK(sotto_topology_create(as_settings(wrong).data(), &made) == SOTTO_REFUSED);
   CHECK(says("lr: a topology has"));
 }
+
+}  // namespace sotto::test::c_parts_test

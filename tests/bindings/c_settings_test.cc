@@ -14,7 +14,7 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_settings_test {
 
 namespace {
 
@@ -208,3 +208,5 @@ TEST_CASE("a peer that is taken off the list during the run is heard no more") {
     CHECK((rank == 1 || says("does not trust it any more")));
   });
 }
+
+}  // namespace sotto::test::c_settings_test

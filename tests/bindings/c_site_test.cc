@@ -17,7 +17,7 @@
 #include "support/free_port.h"
 #include "support/scratch.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_site_test {
 
 namespace {
 
@@ -224,3 +224,5 @@ TEST_CASE("C: what a site is refused for") {
   CHECK(sotto_site_next_step(site.get(), &round) == SOTTO_OK);
   CHECK(round == 0);
 }
+
+}  // namespace sotto::test::c_site_test

@@ -11,7 +11,7 @@
 #include "bindings/c_node.h"
 #include "trainers/nodes.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_step_rule_test {
 
 namespace {
 
@@ -365,3 +365,5 @@ TEST_CASE("c: a state goes on with the rule's memory, which the caller keeps, an
   CHECK(sotto_optimizer_load(third.get(), state.data(), state.size()) == SOTTO_UNEXPECTED);
   CHECK(says("step-rule"));
 }
+
+}  // namespace sotto::test::c_step_rule_test

@@ -4,7 +4,7 @@
 
 #include "bindings/c_node.h"
 
-using namespace sotto::test;
+namespace sotto::test::c_study_test {
 
 namespace {
 
@@ -131,3 +131,5 @@ TEST_CASE("an interrupt ends a study, whichever comes first") {
     sotto_interrupt_destroy(interrupt);
   }
 }
+
+}  // namespace sotto::test::c_study_test

@@ -7,7 +7,7 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::bench_test {
 
 TEST_CASE("bench codec measures both operations of each compressor against copying") {
   const auto result =
@@ -117,3 +117,5 @@ TEST_CASE("bench sim refuses what it cannot play") {
   CHECK(run({"bench", "sim", "--rounds", "0"}).status == 2);
   CHECK(run({"bench", "sim", "--job", "dance"}).status == 2);
 }
+
+}  // namespace sotto::test::bench_test

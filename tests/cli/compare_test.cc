@@ -6,8 +6,10 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
+#include "support/read_file.h"
 
-using namespace sotto::test;
+namespace sotto::test::compare_test {
+
 using nlohmann::json;
 
 namespace {
@@ -35,8 +37,7 @@ std::string page_of(Arguments words) {
   const auto ended = run(words);
   CAPTURE(ended.err);
   CHECK(ended.status == 0);
-  std::ifstream in(page);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return read_file(page);
 }
 
 using Names = std::vector<std::string>;
@@ -190,8 +191,7 @@ TEST_CASE("compare repeats each run with as many seeds, and each repeat is that 
           .json();
   CHECK(alone.at("runs")[0].at("parameters_sha256") == runs[1].at("parameters_sha256"));
   CHECK(runs[0].at("parameters_sha256") != runs[1].at("parameters_sha256"));
-  std::ifstream in(page);
-  const std::string html{std::istreambuf_iterator<char>(in), {}};
+  const std::string html = read_file(page);
   CHECK_FALSE(contains(html, "stroke-dasharray"));
   CHECK(contains(html, "<polygon"));  // the band between the seeds
   CHECK(contains(html, "means over 3 seeds"));
@@ -265,3 +265,5 @@ TEST_CASE("the page labels every so many decades of a long axis") {
   CHECK(contains(html, ">1e-10<"));  // of 1e-60 … 1
   CHECK_FALSE(contains(html, ">1e-11<"));
 }
+
+}  // namespace sotto::test::compare_test

@@ -1,7 +1,5 @@
 // Settings from a file, and what no file, name or number may do.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -9,8 +7,9 @@
 #include <fmt/format.h>
 
 #include "cli/program.h"
+#include "support/read_file.h"
 
-using namespace sotto::test;
+namespace sotto::test::config_test {
 
 namespace {
 
@@ -83,11 +82,6 @@ bool shows_as_text(const std::string& text) {
   return !steers;
 }
 
-std::string read_whole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string repeated(std::string_view text, int times) {
   std::string all;
   for (int i = 0; i < times; ++i) {
@@ -126,7 +120,7 @@ TEST_CASE("names of any bytes come out as text, in messages, JSON, pages and dra
     CAPTURE(compared.err);
     CHECK(compared.status == 0);
     CHECK(shows_as_text(compared.out));
-    CHECK(shows_as_text(read_whole(page)));
+    CHECK(shows_as_text(read_file(page)));
     const auto refused = run({"train", "--task", task + "none"});
     CHECK(refused.status == 2);
     CHECK(shows_as_text(refused.err));
@@ -138,7 +132,7 @@ TEST_CASE("names of any bytes come out as text, in messages, JSON, pages and dra
   CAPTURE(simulated.err);
   CHECK(simulated.status == 0);
   CHECK(shows_as_text(simulated.out));
-  CHECK(shows_as_text(read_whole(page)));
+  CHECK(shows_as_text(read_file(page)));
 }
 
 TEST_CASE("whatever is nested deep is refused by all that read TOML") {
@@ -281,3 +275,5 @@ TEST_CASE("what is said twice is refused with both places") {
                              .string();
   refused({"train", "--task", "quadratic:" + quadratic}, "\"start\" stands in line 1 already");
 }
+
+}  // namespace sotto::test::config_test

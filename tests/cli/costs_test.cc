@@ -6,7 +6,7 @@
 #include "cli/scenario_text.h"
 #include "observe/observed.h"
 
-using namespace sotto::test;
+namespace sotto::test::costs_test {
 
 namespace {
 
@@ -78,8 +78,8 @@ TEST_CASE("the table has the costs, and says which runs no other beats") {
   CHECK(contains(ended.out, " CHF "));
   CHECK(contains(ended.out,
                  "no other run is better in time, bytes and cost at once: dcd quant:8 ring\n"));
-  CHECK(contains(content(scratch.path() / "h.csv"), ",bytes_per_node,money,kwh\n"));
-  CHECK(contains(content(scratch.path() / "h.html"), "CHF, all nodes"));
+  CHECK(contains(read_file(scratch.path() / "h.csv"), ",bytes_per_node,money,kwh\n"));
+  CHECK(contains(read_file(scratch.path() / "h.html"), "CHF, all nodes"));
 }
 
 TEST_CASE("costs that make no sense are refused with their place") {
@@ -143,3 +143,5 @@ TEST_CASE("a target that was missed says by how much") {
   CHECK(contains(text("loss = 0.001\n"), "the target was missed by a loss of "));
   CHECK_FALSE(contains(text("accuracy = 0.01\n"), "missed"));
 }
+
+}  // namespace sotto::test::costs_test

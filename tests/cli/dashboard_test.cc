@@ -10,8 +10,8 @@
 #include "terminal/dashboard_frame.h"
 #include "terminal/series.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::dashboard_test {
+
 using cli::DashboardState;
 using cli::Series;
 
@@ -158,3 +158,5 @@ TEST_CASE("a narrow terminal gets a bar, and a dashboard only where there is roo
   CHECK(contains(none.out, "3 rounds"));
   CHECK(contains(run(small_train({"--rounds", "3"})).out, "consensus"));
 }
+
+}  // namespace sotto::test::dashboard_test

@@ -11,7 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/trust/peers_file.h>
-#include <sotto/sites/process/trust_plan.h>
+#include <sotto/sites/process/trust/trust_plan.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/train/scaling_file.h>
 #include <sotto/topology/registry.h>
@@ -20,7 +20,10 @@
 #include "commands.h"
 #include "site/site_config.h"
 #include "support/blocks.h"
+#include "support/read_file.h"
 #include "support/scratch.h"
+
+namespace sotto::test::docs_test {
 
 namespace fs = std::filesystem;
 using sotto::test::all_blocks;
@@ -146,8 +149,7 @@ TEST_CASE("every file in the documents is one that the program reads") {
 TEST_CASE("docs/program.md has every command") {
   CLI::App program;
   const auto commands = sotto::cli::add_all_commands(program);
-  std::ifstream in(std::filesystem::path(SOTTO_DOCS) / "program.md");
-  const std::string page((std::istreambuf_iterator<char>(in)), {});
+  const std::string page = read_file(std::filesystem::path(SOTTO_DOCS) / "program.md");
   CHECK(commands.size() > 15);
   for (const auto& command : commands) {
     const CLI::App* parent = command.app->get_parent();
@@ -156,3 +158,5 @@ TEST_CASE("docs/program.md has every command") {
     CHECK_MESSAGE(sotto::test::contains(page, name), name);
   }
 }
+
+}  // namespace sotto::test::docs_test

@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/philox.h>
-#include <sotto/sites/process/roster_settings.h>
+#include <sotto/sites/process/by_roster/roster_settings.h>
 
 #include "cli/epochs_run.h"
 #include "cli/program.h"
 #include "support/seed.h"
 
-using namespace sotto::test;
+namespace sotto::test::epochs_run_test {
 
 namespace {
 
@@ -257,3 +257,5 @@ TEST_CASE("train one model: settings that such a run does not have are refused, 
   CHECK(fixed.status == 2);
   CHECK(fixed.err.find("--state") != std::string::npos);
 }
+
+}  // namespace sotto::test::epochs_run_test

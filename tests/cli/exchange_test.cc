@@ -7,7 +7,8 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::exchange_test {
+
 using nlohmann::json;
 
 namespace {
@@ -98,3 +99,5 @@ TEST_CASE("bench exchange refuses what it cannot measure") {
   CHECK(soon.err.find("--gradient: 'soon'") != std::string::npos);
   CHECK(run({"bench", "exchange", "--topology", "rng"}).status == 2);
 }
+
+}  // namespace sotto::test::exchange_test

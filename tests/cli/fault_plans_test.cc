@@ -7,7 +7,8 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::fault_plans_test {
+
 using nlohmann::json;
 
 namespace {
@@ -90,3 +91,5 @@ TEST_CASE("sotto faults says in its help what plays a plan on real sites") {
   CHECK_MESSAGE(contains(ended.err, "`sotto faults --help` shows all"), ended.err);
   CHECK(contains(run({"faults", "--help"}).out, "bench/sitelab"));
 }
+
+}  // namespace sotto::test::fault_plans_test

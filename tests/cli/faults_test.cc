@@ -6,7 +6,7 @@
 #include "cli/program.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::faults_test {
 
 namespace {
 
@@ -194,3 +194,5 @@ TEST_CASE("when the parent is killed its nodes go with it") {
   // The nodes hold the other ends of this pipe; it closes when the last of them has gone.
   CHECK(process.wait().status == 128 + SIGKILL);
 }
+
+}  // namespace sotto::test::faults_test

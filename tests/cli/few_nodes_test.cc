@@ -7,7 +7,7 @@
 
 #include "cli/scenario_text.h"
 
-using namespace sotto::test;
+namespace sotto::test::few_nodes_test {
 
 namespace {
 
@@ -145,3 +145,5 @@ TEST_CASE("the bench of an exchange refuses a single node") {
   CHECK(lonely.status == 2);
   CHECK(lonely.err.starts_with("sotto: "));
 }
+
+}  // namespace sotto::test::few_nodes_test

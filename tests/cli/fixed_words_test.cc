@@ -11,7 +11,7 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::fixed_words_test {
 
 namespace {
 
@@ -41,3 +41,5 @@ TEST_CASE("every word that is offered for an option is one that is read") {
   }
   CHECK(cli::fixed_words("--compressor").empty());
 }
+
+}  // namespace sotto::test::fixed_words_test

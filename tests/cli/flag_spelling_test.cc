@@ -11,7 +11,8 @@
 
 #include "commands.h"
 
-using namespace sotto;
+namespace sotto::test::flag_spelling_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -92,3 +93,5 @@ TEST_CASE("what the library refuses is said in flags") {
   CHECK(refusal(options) ==
         "--noise-multiplier: noise hides only what is bounded: give --clip-norm too, e.g. 1");
 }
+
+}  // namespace sotto::test::flag_spelling_test

@@ -11,9 +11,10 @@
 
 #include "cli/program.h"
 #include "support/free_port.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::keys_test {
 
 namespace {
 
@@ -71,8 +72,7 @@ TEST_CASE("keygen makes a key that only its owner reads, and replaces none") {
   const auto made = run({"keygen", base});
   CHECK(made.status == 0);
   CHECK(made.out.size() == 41);
-  std::ifstream file(base + ".pub");
-  const std::string shown(std::istreambuf_iterator<char>(file), {});
+  const std::string shown = read_file(base + ".pub");
   CHECK(shown == made.out);
   struct stat state {};
   REQUIRE(::stat((base + ".key").c_str(), &state) == 0);
@@ -156,3 +156,5 @@ TEST_CASE("keys and lists that do not fit are refused before anything is begun")
   CHECK(alone.status == 2);
   CHECK(contains(alone.err, "--peers"));
 }
+
+}  // namespace sotto::test::keys_test

@@ -2,16 +2,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
 #include "support/free_port.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::launch_examples_test {
 
 namespace {
 
@@ -121,10 +121,7 @@ TEST_CASE("examples/launch/elastic.sbatch trains one model, and goes on with it 
   variables["INTERFACE"] = "lo";
   variables["AGAIN"] = "1";
   const fs::path saved = folder.path() / "sotto-4711";
-  const auto text_of = [](const fs::path& path) {
-    std::ifstream in(path);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
+  const auto text_of = [](const fs::path& path) { return read_file(path); };
   const auto submit = [&](const std::string& rounds) {
     const Ended ended =
         Process(script("elastic.sbatch", {"--rounds", rounds, "--quiet"}), variables).wait();
@@ -183,3 +180,5 @@ TEST_CASE("the lines for sbatch stand where it reads them") {
     CHECK(options > 4);
   }
 }
+
+}  // namespace sotto::test::launch_examples_test

@@ -18,8 +18,7 @@
 #include "support/free_port.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::launched_test {
 
 namespace {
 
@@ -317,3 +316,5 @@ TEST_CASE(
     }
   }
 }
+
+}  // namespace sotto::test::launched_test

@@ -9,7 +9,7 @@
 #include "cli/program.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::limits_test {
 
 namespace {
 
@@ -83,3 +83,5 @@ TEST_CASE("however few files may be open, a launched node names the limit and en
     }
   }
 }
+
+}  // namespace sotto::test::limits_test

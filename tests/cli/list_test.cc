@@ -7,7 +7,7 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::list_test {
 
 TEST_CASE("the program and every command have help, with examples") {
   const auto help = run({"--help"});
@@ -131,3 +131,5 @@ TEST_CASE("the tensors of a model are listed") {
   CHECK_FALSE(contains(shown.out, "%"));
   CHECK(run({"list", "--model", "mpl:8"}).status == 2);
 }
+
+}  // namespace sotto::test::list_test

@@ -14,21 +14,17 @@
 #include "cli/program.h"
 #include "cli/sites.h"
 #include "support/free_port.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::mutual_sites_test {
 
 namespace {
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// A row of parameters.
 std::vector<double> model(const std::filesystem::path& path) {
   std::vector<double> values;
-  std::istringstream in(read(path));
+  std::istringstream in(read_file(path));
   for (std::string value; std::getline(in, value, ',');) {
     values.push_back(std::stod(value));
   }
@@ -118,13 +114,13 @@ TEST_CASE("listen says where a site listens whose own line has the address that 
   Sites sites({"a", "b"});
   // In a's own list stands an address at which nobody listens, as behind a translated one.
   const auto list = sites.folder("a") / "peers.csv";
-  std::string lines = read(list);
+  std::string lines = read_file(list);
   const auto own = lines.find("a,");
   const auto begin = lines.find("127.0.0.1:", own);
   const std::string inside = lines.substr(begin, lines.find(',', begin) - begin);
   replace(lines, inside, fmt::format("127.0.0.1:{}", free_port()));
   std::ofstream(list) << lines;
-  std::string file = read(sites.file("a"));
+  std::string file = read_file(sites.file("a"));
   replace(file, "monitor =", fmt::format("listen = \"{}\"\nmonitor =", inside));
   std::ofstream(sites.file("a")) << file;
   sites.start_all();
@@ -167,3 +163,5 @@ TEST_CASE("a site in the middle of a long step talks with its peers, and leaves 
   sites["a"].send(SIGTERM);
   CHECK(sites.finish("a").at("round") >= 3);
 }
+
+}  // namespace sotto::test::mutual_sites_test

@@ -15,9 +15,11 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::node_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -371,10 +373,7 @@ TEST_CASE("at its privacy budget a site sends no gradient any more, in no life")
 
 TEST_CASE("mistakes in a site's file are refused with the place, before anything is begun") {
   const Sites sites({"a", "b"});
-  const std::string good = [&] {
-    std::ifstream in(sites.file("a"));
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  }();
+  const std::string good = [&] { return read_file(sites.file("a")); }();
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     const auto at = text.find(from);
@@ -460,3 +459,5 @@ TEST_CASE("inspect knows checkpoints of train, and what is no file of sotto's") 
   CHECK(run({"checkpoint", "inspect", saved + "/none"}).status == 1);
   CHECK(run({"checkpoint"}).status == 2);
 }
+
+}  // namespace sotto::test::node_test

@@ -17,7 +17,8 @@
 #include "support/free_port.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::observe_faults_test {
+
 using nlohmann::json;
 
 TEST_CASE("a file that fails during a run is told once, and the run goes on") {
@@ -41,7 +42,7 @@ TEST_CASE("a file that fails during a run is told once, and the run goes on") {
     CHECK(err == fmt::format("sotto: warning: {}: {}: File too large; the run goes on without\n",
                              option, path));
   }
-  check_trace(json::parse(content(trace)));
+  check_trace(json::parse(read_file(trace)));
 }
 
 TEST_CASE("a log goes to standard output, a file as well, beside what else is said there") {
@@ -56,14 +57,14 @@ TEST_CASE("a log goes to standard output, a file as well, beside what else is sa
                                          SOTTO_PROGRAM, out, train, path));
     CAPTURE(ended.err);
     CHECK(ended.status == 0);
-    std::istringstream said(content(out));
+    std::istringstream said(read_file(out));
     std::string line;
     REQUIRE(std::getline(said, line));
     CHECK(line == "before");
     REQUIRE(std::getline(said, line));
     CHECK(json::parse(line).at("event") == "began");
-    CHECK(content(out).find("\n{\"event\":\"ended\"") != std::string::npos);
-    CHECK(content(out).find("time ") != std::string::npos);
+    CHECK(read_file(out).find("\n{\"event\":\"ended\"") != std::string::npos);
+    CHECK(read_file(out).find("time ") != std::string::npos);
   }
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("a site's log in JSON says that TensorBoard's file has no room, and no
   Sites sites({"a", "b"});
   sites.write_all("rounds = 200\neval-every = 1");
   for (const std::string name : {"a", "b"}) {
-    std::string site = content(sites.file(name));
+    std::string site = read_file(sites.file(name));
     const std::string digits = "digits,train=600,test=200";
     site.replace(site.find(digits), digits.size(), "csv:" + data);
     std::ofstream(sites.file(name)) << site;
@@ -138,3 +139,5 @@ TEST_CASE("a site's log in JSON says that TensorBoard's file has no room, and no
   }
   CHECK(told == 1);
 }
+
+}  // namespace sotto::test::observe_faults_test

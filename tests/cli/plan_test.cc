@@ -13,9 +13,11 @@
 #include <sotto/base/philox.h>
 
 #include "cli/program.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::plan_test {
+
 using nlohmann::json;
 
 namespace {
@@ -454,8 +456,7 @@ TEST_CASE("a plan refuses what it cannot read, and writes a page") {
   const auto ended = run(words);
   CHECK(ended.status == 0);
   CHECK(ended.out.find("sotto train ") != std::string::npos);
-  std::ifstream file(page);
-  const std::string html(std::istreambuf_iterator<char>(file), {});
+  const std::string html = read_file(page);
   CHECK(html.find("<svg") != std::string::npos);
   CHECK(html.find("dpsgd") != std::string::npos);
 }
@@ -572,3 +573,5 @@ TEST_CASE("a plan prices strategies, and says why not in bytes") {
   CHECK(shown.out.find("ring : its model has no attention") == std::string::npos);
   CHECK(shown.out.find("ring: its model has no attention") != std::string::npos);
 }
+
+}  // namespace sotto::test::plan_test

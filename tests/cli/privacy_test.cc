@@ -5,7 +5,7 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::privacy_test {
 
 namespace {
 
@@ -134,3 +134,5 @@ TEST_CASE("a private run says what it told, and warns when it hides nothing") {
   CHECK(ended.err.find("NOTHING IS HIDDEN") != std::string::npos);
   CHECK(ended.err.find("delta should lie well below") != std::string::npos);
 }
+
+}  // namespace sotto::test::privacy_test

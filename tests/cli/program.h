@@ -14,9 +14,7 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +22,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "support/read_file.h"
 #include "support/scratch.h"
 
 namespace sotto::test {
@@ -128,10 +127,7 @@ class Process {
   }
 
   /// What it has written to standard error so far.
-  std::string said() const {
-    std::ifstream err(scratch_.path() / "err");
-    return {std::istreambuf_iterator<char>(err), {}};
-  }
+  std::string said() const { return read_file(scratch_.path() / "err"); }
 
   Ended wait() {
     while (read_more()) {

@@ -9,8 +9,7 @@
 #include "support/seed.h"
 #include "terminal/progress_line.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::progress_line_test {
 
 namespace {
 
@@ -88,3 +87,5 @@ TEST_CASE("the bar is never as wide as its terminal") {
     }
   }
 }
+
+}  // namespace sotto::test::progress_line_test

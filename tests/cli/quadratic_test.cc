@@ -9,7 +9,7 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::quadratic_test {
 
 namespace {
 
@@ -212,3 +212,5 @@ TEST_CASE("deepsqueeze with signs on a quadratic equals the same arithmetic in d
                                     "--consensus-stepsize", "0.3"}),
               deepsqueeze(problem));
 }
+
+}  // namespace sotto::test::quadratic_test

@@ -6,7 +6,7 @@
 
 #include "cli/scenario_text.h"
 
-using namespace sotto::test;
+namespace sotto::test::quantize_test {
 
 namespace fs = std::filesystem;
 
@@ -55,3 +55,5 @@ TEST_CASE("what cannot be quantized is refused with what to do") {
   CHECK(run({"checkpoint", "quantize", "nowhere.csv", out, "--task", kData}).status != 0);
   CHECK_FALSE(fs::exists(out));
 }
+
+}  // namespace sotto::test::quantize_test

@@ -9,9 +9,11 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::regression_test {
+
 using nlohmann::json;
 
 namespace {
@@ -29,11 +31,6 @@ std::string table(const Scratch& scratch) {
 }
 
 std::string task_in(const Scratch& scratch) { return "csv:" + table(scratch) + ",regression"; }
-
-std::string read_all(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string scenario_in(const Scratch& scratch, const std::string& target) {
   const auto path = scratch.path() / "scenario.toml";
@@ -97,7 +94,7 @@ TEST_CASE("compare sets regressions side by side by R², on its page too") {
   CHECK(ended.status == 0);
   CHECK(contains(ended.out, "R²"));
   CHECK_FALSE(contains(ended.out, "accuracy"));
-  const std::string html = read_all(page);
+  const std::string html = read_file(page);
   CHECK(contains(html, "R² against rounds"));
   CHECK_FALSE(contains(html, "ccuracy"));
 }
@@ -162,7 +159,7 @@ TEST_CASE("sites train a regression together, and export what scales it back") {
   const Scratch scratch;
   for (const char* name : {"a", "b"}) {
     std::filesystem::copy_file(table(scratch), sites.folder(name) / "houses.csv");
-    std::string file = read_all(sites.file(name));
+    std::string file = read_file(sites.file(name));
     const auto replace = [&file](const std::string& from, const std::string& to) {
       const auto at = file.find(from);
       REQUIRE(at != std::string::npos);
@@ -179,7 +176,7 @@ TEST_CASE("sites train a regression together, and export what scales it back") {
   CHECK(result.at("final").at("accuracy").is_null());
   CHECK(result.at("final").at("r2").get<double>() > 0.9);
   CHECK(result.at("evaluation").at("rmse").is_number());
-  const std::string model = read_all((sites.folder("a") / "model.safetensors").string());
+  const std::string model = read_file((sites.folder("a") / "model.safetensors").string());
   CHECK(contains(model, "target_mean"));
   CHECK(contains(model, "target_deviation"));
 }
@@ -219,3 +216,5 @@ TEST_CASE("data check says what is seen, and exits with 2 where it cannot be tra
   CHECK(digits.at("classes").size() == 10);
   CHECK(digits.at("refused").is_null());
 }
+
+}  // namespace sotto::test::regression_test

@@ -5,7 +5,7 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::robust_test {
 
 namespace {
 
@@ -87,3 +87,5 @@ TEST_CASE("rules and attacks are refused where they do not belong") {
     CHECK(contains(ended.err, one.says));
   }
 }
+
+}  // namespace sotto::test::robust_test

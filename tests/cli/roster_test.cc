@@ -16,7 +16,7 @@
 #include "support/free_port.h"
 #include "support/scratch.h"
 
-using namespace sotto::test;
+namespace sotto::test::roster_test {
 
 namespace {
 
@@ -192,3 +192,5 @@ TEST_CASE("train by roster: settings that such a run does not have are refused, 
     CHECK(ended.err.find("--nodes: '" + range + "' is refused: MIN:MAX") != std::string::npos);
   }
 }
+
+}  // namespace sotto::test::roster_test

@@ -1,7 +1,5 @@
 // The scenarios of examples/scenarios: all of them run, and their answers hold.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <string>
 #include <vector>
@@ -9,8 +7,10 @@
 #include <doctest/doctest.h>
 
 #include "cli/scenario_text.h"
+#include "support/read_file.h"
 
-using namespace sotto::test;
+namespace sotto::test::scenarios_test {
+
 using nlohmann::json;
 
 namespace {
@@ -102,8 +102,7 @@ TEST_CASE("every scenario of the examples runs, and asks and answers its questio
     }
     CAPTURE(entry.path());
     ++found;
-    std::ifstream in(entry.path());
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::string text = read_file(entry.path());
     CHECK(text.starts_with("# "));
     CHECK(contains(text, "?"));
     CHECK(contains(text, "\n# Answer: "));
@@ -171,3 +170,5 @@ TEST_CASE("the example's buckets save as much as its answer says") {
   CHECK(seconds(2) < 1.1 * seconds(4));  // in 256
   CHECK(seconds(4) < seconds(3));
 }
+
+}  // namespace sotto::test::scenarios_test

@@ -5,7 +5,7 @@
 
 #include "cli/scenario_text.h"
 
-using namespace sotto::test;
+namespace sotto::test::shared_medium_test {
 
 namespace {
 
@@ -59,3 +59,5 @@ TEST_CASE("a medium that makes no sense is refused with its place") {
   CHECK(contains(refusal("[{ nodes = \"0\", bandwidth = \"1 MB/s\", latency = \"1 ms\" }]"),
                  "latency"));
 }
+
+}  // namespace sotto::test::shared_medium_test

@@ -5,7 +5,7 @@
 
 #include "cli/scenario_text.h"
 
-using namespace sotto::test;
+namespace sotto::test::simulate_attack_test {
 
 namespace {
 
@@ -106,3 +106,5 @@ TEST_CASE("a plan against liars names a rule that holds, and the command that ha
   CHECK(refused.status == 2);
   CHECK(contains(refused.err, "Byzantine nodes are made for robust"));
 }
+
+}  // namespace sotto::test::simulate_attack_test

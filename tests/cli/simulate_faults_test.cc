@@ -1,7 +1,5 @@
 // `sotto simulate` where nodes end early, links change and nodes are parted.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -9,8 +7,10 @@
 #include <sotto/sim/network/platform.h>
 
 #include "cli/scenario_text.h"
+#include "support/read_file.h"
 
-using namespace sotto::test;
+namespace sotto::test::simulate_faults_test {
+
 using nlohmann::json;
 
 namespace {
@@ -272,10 +272,7 @@ TEST_CASE("groups and numbers are named together") {
 
 TEST_CASE("report and trace say why a run ended early, and a report shows no empty plots") {
   const Scratch scratch;
-  const auto read = [&](const char* name) {
-    std::ifstream in(scratch.path() / name);
-    return std::string{std::istreambuf_iterator<char>(in), {}};
-  };
+  const auto read = [&](const char* name) { return read_file(scratch.path() / name); };
   const std::string report = (scratch.path() / "r.html").string();
   const std::string trace = (scratch.path() / "t.json").string();
   const std::string text =
@@ -335,3 +332,5 @@ TEST_CASE("a lossy link that was cut and heals carries on, and a loss near 1 end
   CHECK(healed.at("virtual_s") < 30);
   CHECK(lossy("0.9999999999999", "").at("virtual_s") > 0);
 }
+
+}  // namespace sotto::test::simulate_faults_test

@@ -1,7 +1,6 @@
 // The files that `sotto simulate` writes, and what its result tells besides the runs.
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -12,16 +11,13 @@
 #include <doctest/doctest.h>
 
 #include "cli/scenario_text.h"
+#include "support/read_file.h"
 
-using namespace sotto::test;
+namespace sotto::test::simulate_outputs_test {
+
 using nlohmann::json;
 
 namespace {
-
-std::string read(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
@@ -59,7 +55,7 @@ TEST_CASE("the history as CSV has a row for each evaluation, and quotes what nee
   const auto result =
       simulated(scratch, scenario(kNodes, kNetwork, "", "\"dcd quant:8,chunk=64 ring\", \"dpsgd\""),
                 {"--csv", csv});
-  std::istringstream lines(read(csv));
+  std::istringstream lines(read_file(csv));
   std::string line;
   REQUIRE(std::getline(lines, line));
   CHECK(line == "run,round,virtual_s,loss,accuracy,consensus_distance,bytes_per_node");
@@ -88,8 +84,8 @@ TEST_CASE("a timing-only history has empty fields where there is no number") {
   const auto csv = (scratch.path() / "h.csv").string();
   (void)simulated(scratch, "timing-only = true\n" + scenario(kNodes, kNetwork, "", "\"dpsgd\""),
                   {"--csv", csv});
-  CHECK(contains(read(csv), ",,"));
-  CHECK_FALSE(contains(read(csv), "nan"));
+  CHECK(contains(read_file(csv), ",,"));
+  CHECK_FALSE(contains(read_file(csv), "nan"));
 }
 
 TEST_CASE("a trace has each phase and each message once, with faults and events as instants") {
@@ -97,7 +93,7 @@ TEST_CASE("a trace has each phase and each message once, with faults and events 
   const auto path = (scratch.path() / "t.json").string();
   const std::string crash = "[[events]]\nat = \"300 ms\"\ncrash = \"3\"\n";
   const auto result = simulated(scratch, scenario(kNodes, kNetwork, crash), {"--trace", path});
-  const auto trace = json::parse(read(path));
+  const auto trace = json::parse(read_file(path));
   std::map<int, double> computing;  // microseconds by run
   std::map<int, std::set<std::string>> sent;
   std::map<int, std::set<std::string>> delivered;
@@ -145,7 +141,7 @@ TEST_CASE("phases in a trace are those of the result") {
       simulated(scratch, scenario(kNodes, kNetwork, "", "\"dcd quant:8 ring\""), {"--trace", path});
   std::map<std::string, double> spent;
   double whole = 0;
-  const auto trace = json::parse(read(path));
+  const auto trace = json::parse(read_file(path));
   for (const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") == "X") {
       spent[event.at("name")] += event.at("dur").get<double>();
@@ -162,7 +158,8 @@ TEST_CASE("a trace begins where it is told to, and does not grow beyond its limi
   const auto path = (scratch.path() / "t.json").string();
   const std::string text = scenario(kNodes, kNetwork, "", "\"dpsgd\"");
   (void)simulated(scratch, text, {"--trace", path, "--trace-from", "100ms"});
-  for (const json trace = json::parse(read(path)); const auto& event : trace.at("traceEvents")) {
+  for (const json trace = json::parse(read_file(path));
+       const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") != "M") {
       CHECK(event.at("ts") >= 100'000);
     }
@@ -174,7 +171,7 @@ TEST_CASE("a trace begins where it is told to, and does not grow beyond its limi
                              {"--trace", path});
   CHECK(many.status == 0);
   CHECK(contains(many.out, "400000 events at most"));
-  const std::string trace = read(path);
+  const std::string trace = read_file(path);
   CHECK(count(trace, "\"ph\":") < 420'000);
   CHECK(trace.size() < 80'000'000);
 }
@@ -186,7 +183,7 @@ TEST_CASE("a report draws curves, graphs and timelines, and needs no network") {
       scratch, scenario(kNodes, kNetwork, "target = { accuracy = 0.5, loss = 1.25 }\n" + kCut),
       {"--report", page});
   CHECK(ended.status == 0);
-  const std::string html = read(page);
+  const std::string html = read_file(page);
   // Against time, bytes and rounds, of loss and of accuracy.
   CHECK(count(html, ">target 1.25</text>") == 3);
   CHECK(count(html, ">target 0.5</text>") == 3);
@@ -209,7 +206,7 @@ TEST_CASE("a report of many nodes says what it does not show, and stays small") 
   const auto text = "timing-only = true\n" +
                     scenario("count = 1000, gradient = \"20 ms\"", kNetwork, "", "\"dpsgd ring\"");
   CHECK(simulate(scratch, text, {"--report", page}).status == 0);
-  const std::string html = read(page);
+  const std::string html = read_file(page);
   CHECK(contains(html, "1000 nodes and 2000 edges would be a blot"));
   CHECK(contains(html, "the first 32 of 1000 nodes"));
   CHECK(html.size() < 1'000'000);
@@ -288,7 +285,7 @@ TEST_CASE("a result is written neither over the scenario nor over another result
   const auto over_scenario = run({"simulate", path, "--csv", path});
   CHECK(over_scenario.status == 2);
   CHECK(contains(over_scenario.err, "--csv: '" + path + "' is refused: it is SCENARIO's file too"));
-  CHECK(read(path) == text);
+  CHECK(read_file(path) == text);
   const auto both = (scratch.path() / "both").string();
   const auto again = (scratch.path() / "." / "both").string();
   const auto over_result = run({"simulate", path, "--csv", both, "--report", again});
@@ -300,3 +297,5 @@ TEST_CASE("a result is written neither over the scenario nor over another result
   CHECK(standard.status == 2);
   CHECK(contains(standard.err, "'-' is refused: it is --"));
 }
+
+}  // namespace sotto::test::simulate_outputs_test

@@ -1,13 +1,14 @@
 // `sotto simulate`: scenario files, and what comes out of them.
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "cli/scenario_text.h"
+#include "support/read_file.h"
 
-using namespace sotto::test;
+namespace sotto::test::simulate_test {
+
 using nlohmann::json;
 
 TEST_CASE("a simulated run ends with the models of a real one, and says when") {
@@ -142,8 +143,7 @@ TEST_CASE("a report is a page with curves against virtual time") {
   const auto ended = simulate(scratch, scenario(kNodes, kNetwork), {"--report", page});
   CHECK(ended.status == 0);
   CHECK(contains(ended.out, "virtual time"));
-  std::ifstream in(page);
-  const std::string html{std::istreambuf_iterator<char>(in), {}};
+  const std::string html = read_file(page);
   CHECK(contains(html, "Loss against virtual seconds"));
 }
 
@@ -230,3 +230,5 @@ TEST_CASE("parameters without a variance at Adam's freeze are named once a run")
   REQUIRE(at != std::string::npos);
   CHECK(ended.err.find("had no gradient", at + told.size()) == std::string::npos);
 }
+
+}  // namespace sotto::test::simulate_test

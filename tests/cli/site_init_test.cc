@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
@@ -13,9 +12,11 @@
 
 #include "cli/program.h"
 #include "support/free_port.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::site_init_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -25,11 +26,6 @@ constexpr const char* kFive =
     "clinic,127.0.0.1:9004\nlab,127.0.0.1:9005\n";
 constexpr const char* kShared =
     "name = \"somebody\"\n[training]\ntask = \"digits,train=300,test=100\"\nlr = 0.1\n";
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 }  // namespace
 
@@ -296,3 +292,5 @@ TEST_CASE("five sites train from a short list: examples/sites/five-sites.sh") {
   }
   CHECK(sites == 5);
 }
+
+}  // namespace sotto::test::site_init_test

@@ -16,7 +16,7 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::store_seeds_test {
 
 namespace {
 
@@ -100,3 +100,5 @@ TEST_CASE("train by a store: what is no such store is refused with what would be
   CHECK(ended.status != 0);
   CHECK_MESSAGE(contains(ended.err, "--seeds"), ended.err);
 }
+
+}  // namespace sotto::test::store_seeds_test

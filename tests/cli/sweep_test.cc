@@ -9,7 +9,7 @@
 #include "cli/scenario_text.h"
 #include "observe/observed.h"
 
-using namespace sotto::test;
+namespace sotto::test::sweep_test {
 
 namespace {
 
@@ -119,8 +119,8 @@ TEST_CASE("two keys make a map of which run is first where") {
                      "\"task.rounds\" = [2, 4] }\n"),
                {"--html", page.string()});
   REQUIRE(ended.status == 0);
-  CHECK(contains(content(page), "<th>network.hosts.up \\ task.rounds</th>"));
-  CHECK(contains(content(page), "First to the end"));
+  CHECK(contains(read_file(page), "<th>network.hosts.up \\ task.rounds</th>"));
+  CHECK(contains(read_file(page), "First to the end"));
 }
 
 TEST_CASE("a page draws the sweep") {
@@ -130,8 +130,8 @@ TEST_CASE("a page draws the sweep") {
       scratch, timed("sweep = { \"network.hosts.up\" = [\"1 Mbit/s\", \"100 Mbit/s\"] }\n"),
       {"--html", page.string()});
   REQUIRE(ended.status == 0);
-  CHECK(contains(content(page), "network.hosts.up, Mbit/s"));
-  CHECK(contains(content(page), "Virtual seconds to the end"));
+  CHECK(contains(read_file(page), "network.hosts.up, Mbit/s"));
+  CHECK(contains(read_file(page), "Virtual seconds to the end"));
 }
 
 TEST_CASE("a sweep that makes no sense is refused") {
@@ -168,3 +168,5 @@ TEST_CASE("a sweep that makes no sense is refused") {
   CHECK(plan.status == 2);
   CHECK(contains(plan.err, "a plan is of one scenario"));
 }
+
+}  // namespace sotto::test::sweep_test

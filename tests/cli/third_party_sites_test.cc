@@ -9,9 +9,10 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::third_party_sites_test {
 
 namespace {
 
@@ -64,8 +65,7 @@ TEST_CASE("a real site that observes costs the others nothing, and follows them"
   Sites sites({"a", "b", "c"});
   let_c_only_listen(sites);
   sites.write_all("lr = 0.2");
-  std::ifstream in(sites.file("c"));
-  std::string text(std::istreambuf_iterator<char>(in), {});
+  std::string text = read_file(sites.file("c"));
   text.replace(0, std::string("sotto-site = 1").size(), "sotto-site = 1\nobserver = true");
   std::ofstream(sites.file("c")) << text;
   sites.start_all();
@@ -105,3 +105,5 @@ TEST_CASE("settings of mass and pulls that cannot be are refused with their line
   refused("pull-memory = 0.5", "network.pull-memory: '0.5' is refused");
   refused("pull-most = \"much\"", "network.pull-most: it must be a number");
 }
+
+}  // namespace sotto::test::third_party_sites_test

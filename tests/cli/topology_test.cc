@@ -1,16 +1,16 @@
 // `sotto topology`: the figures as JSON and for people, drawings, and refusals.
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
+#include "support/read_file.h"
 
-using namespace sotto::test;
+namespace sotto::test::topology_test {
+
 using doctest::Approx;
 
 TEST_CASE("topology gives an 8-node ring's figures as JSON") {
@@ -66,8 +66,7 @@ TEST_CASE("topology reads a file, draws it, and reports what is not connected") 
   CHECK(json.at("connected") == false);
   CHECK(json.at("weights")[0] == nlohmann::json{{"from", 1}, {"to", 0}, {"weight", 0.5}});
   CHECK(json.at("self_weights") == nlohmann::json{0.5, 0.75, 1.0});
-  std::ifstream in(drawing);
-  const std::string svg{std::istreambuf_iterator<char>(in), {}};
+  const std::string svg = read_file(drawing);
   CHECK(svg.starts_with("<svg "));
   CHECK(svg.ends_with("</svg>\n"));
 }
@@ -116,3 +115,5 @@ TEST_CASE("topology refuses with status 2 and says what would do") {
   }
   CHECK(contains(run({"topology", "hypercube", "--nodes", "9"}).err, "8 or 16 nodes"));
 }
+
+}  // namespace sotto::test::topology_test

@@ -15,7 +15,7 @@
 #include "support/free_port.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::torchrun_test {
 
 namespace {
 
@@ -256,3 +256,5 @@ TEST_CASE("a process of torchrun's whose agent serves nothing says what answers,
                 ended.err);
   CHECK_MESSAGE(contains(ended.err, "unset it"), ended.err);
 }
+
+}  // namespace sotto::test::torchrun_test

@@ -5,7 +5,7 @@
 
 #include "cli/scenario_text.h"
 
-using namespace sotto::test;
+namespace sotto::test::traces_test {
 
 namespace {
 
@@ -401,3 +401,5 @@ TEST_CASE("clients may be drawn for each exchange, where all have one model afte
       run({"plan", scratch.write("s.toml", paced_scenario(nodes, "allreduce")).string()}).status ==
       2);
 }
+
+}  // namespace sotto::test::traces_test

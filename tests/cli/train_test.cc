@@ -10,9 +10,11 @@
 
 #include "cli/program.h"
 #include "observe/observed.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::train_test {
+
 using nlohmann::json;
 
 TEST_CASE("the JSON result has what users and scripts rely on, and stands alone") {
@@ -351,8 +353,7 @@ TEST_CASE("a run that fails leaves no files behind, and those that were there al
     Arguments words = {"--rounds", "500", "--json", before, "--dump-parameters", models};
     words.insert(words.end(), wrong.begin(), wrong.end());
     CHECK(run(small_train(words)).status != 0);
-    std::ifstream in(before);
-    CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "before");
+    CHECK(read_file(before) == "before");
     CHECK_FALSE(std::filesystem::exists(models));
   }
   CHECK(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == 1);
@@ -525,3 +526,5 @@ TEST_CASE("parameters without a variance at Adam's freeze are named when it come
   compare.insert(compare.end(), words.begin(), words.end());
   CHECK(contains(run(compare).err, told));
 }
+
+}  // namespace sotto::test::train_test

@@ -5,7 +5,7 @@
 
 #include "cli/scenario_text.h"
 
-using namespace sotto::test;
+namespace sotto::test::trunk_test {
 
 namespace {
 
@@ -129,3 +129,5 @@ TEST_CASE("a trunk that makes no sense is refused with its place") {
                        "\"sea\"\nlink = \"wan\"\n"),
                  "which of them counts"));
 }
+
+}  // namespace sotto::test::trunk_test

@@ -7,7 +7,7 @@
 
 #include "cli/program.h"
 
-using namespace sotto::test;
+namespace sotto::test::untie_test {
 
 namespace {
 
@@ -97,3 +97,5 @@ TEST_CASE("what has no tied layers is not untied, and the message says why") {
   REQUIRE(run(small_train({"--rounds", "2", "--checkpoint", softmax})).status == 0);
   refused({softmax, out}, "it is no transformer");
 }
+
+}  // namespace sotto::test::untie_test

@@ -6,7 +6,7 @@
 
 #include "cli/scenario_text.h"
 
-using namespace sotto::test;
+namespace sotto::test::upgrades_test {
 
 namespace {
 
@@ -93,3 +93,5 @@ TEST_CASE("the table of upgrades has the most useful first") {
   CHECK(at("upgrade ") < at("link: "));
   CHECK(at("link: ") < ended.out.find("\ntime to the end with one upgrade at a time"));
 }
+
+}  // namespace sotto::test::upgrades_test

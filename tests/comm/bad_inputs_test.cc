@@ -16,7 +16,8 @@
 #include "../../comm/zmq/store/tcp_store_wire.h"
 #include "../../comm/zmq/transport/frame_receiver.h"
 
-using namespace sotto;
+namespace sotto::test::bad_inputs_test {
+
 using namespace sotto::internal;
 
 namespace {
@@ -208,3 +209,5 @@ TEST_CASE("bad input: a store's pieces: offset + length that wraps, totals that 
   CHECK_FALSE(values.set(1, "line", {"model/1", {20'000, 0, kTen}}).ok());  // more than its room
 }
 #endif
+
+}  // namespace sotto::test::bad_inputs_test

@@ -13,7 +13,8 @@
 
 #include "../../comm/zmq/channels/handshake.h"
 
-using namespace sotto;
+namespace sotto::test::channel_handshake_test {
+
 using namespace sotto::internal;
 
 namespace {
@@ -291,3 +292,5 @@ TEST_CASE("whatever is closed and opened meanwhile, both sides end with the same
 }
 
 #endif  // SOTTO_HAVE_ZMQ
+
+}  // namespace sotto::test::channel_handshake_test

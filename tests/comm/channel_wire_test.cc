@@ -12,8 +12,8 @@
 #include "../../comm/zmq/channels/message_sender.h"
 #include "sites.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::channel_wire_test {
+
 using namespace sotto::internal;
 using namespace sotto::internal::channel_wire;
 using namespace std::chrono_literals;
@@ -393,3 +393,5 @@ TEST_CASE("events of a peer that is given up are forgotten, and no other's") {
   CHECK(events.empty());
 }
 #endif
+
+}  // namespace sotto::test::channel_wire_test

@@ -20,8 +20,8 @@
 #include "raw_curve.h"
 #include "sites.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::channels_crowd_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -165,3 +165,5 @@ TEST_CASE("few descriptors are told, with the way out") {
   }));
 }
 #endif
+
+}  // namespace sotto::test::channels_crowd_test

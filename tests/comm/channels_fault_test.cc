@@ -14,8 +14,8 @@
 #include "forked_process.h"
 #include "sites.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::channels_fault_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -275,3 +275,5 @@ TEST_CASE("names are looked up, and a host that is unknown is tried again") {
   }
 }
 #endif
+
+}  // namespace sotto::test::channels_fault_test

@@ -9,8 +9,8 @@
 #include "raw_curve.h"
 #include "raw_site.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::channels_hostile_test {
+
 using namespace sotto::internal::channel_wire;
 using namespace std::chrono_literals;
 
@@ -349,3 +349,5 @@ TEST_CASE("garbage from raw connections does not disturb the channels") {
   attacking.join();
 }
 #endif
+
+}  // namespace sotto::test::channels_hostile_test

@@ -11,8 +11,8 @@
 #include "raw_site.h"
 #include "sites.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::channels_rival_test {
+
 using namespace sotto::internal::channel_wire;
 using namespace std::chrono_literals;
 
@@ -139,3 +139,5 @@ TEST_CASE("who has another key than the list says is told apart from who is not 
   await([&] { return a.traffic(1).trouble == ChannelTrouble::other_key; });
 }
 #endif
+
+}  // namespace sotto::test::channels_rival_test

@@ -13,8 +13,7 @@
 
 #include "sites.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::channels_test {
 
 namespace {
 
@@ -398,3 +397,5 @@ TEST_CASE("an address that is taken is a fault") {
   CHECK(second.status().fault() == Fault::io);
 }
 #endif
+
+}  // namespace sotto::test::channels_test

@@ -15,8 +15,8 @@
 #include "raw_site.h"
 #include "sites.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::channels_way_test {
+
 using namespace sotto::internal::channel_wire;
 using namespace std::chrono_literals;
 
@@ -298,3 +298,5 @@ TEST_CASE("authorised but malicious: what a peer may not say on this side's conn
   site.expect_down(0, "it broke a rule");
 }
 #endif
+
+}  // namespace sotto::test::channels_way_test

@@ -7,8 +7,7 @@
 
 #include "nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::conformance_test {
 
 TEST_CASE("frames of all sizes arrive as they were sent, on rings of all sizes") {
   for (const auto& name : conforming_transports()) {
@@ -434,3 +433,5 @@ TEST_CASE("a stop ends a poll, which names whom it waited for") {
     });
   }
 }
+
+}  // namespace sotto::test::conformance_test

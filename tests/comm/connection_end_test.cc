@@ -25,8 +25,8 @@
 #include "raw_peer.h"
 #include "sites.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::connection_end_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -224,3 +224,5 @@ TEST_CASE("strangers whose connections come and go end nobody's channel") {
   CHECK(met.b.traffic(0).ups == 1);
 }
 #endif
+
+}  // namespace sotto::test::connection_end_test

@@ -23,8 +23,8 @@
 #include "nodes.h"
 #include "support/free_port.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::connection_limiter_test {
+
 using sotto::internal::ConnectionLimiter;
 using sotto::internal::DropRule;
 using sotto::internal::ListeningSocket;
@@ -214,3 +214,5 @@ TEST_CASE("the kernel drops attempts of the sources that a rule names, and no pa
   CHECK(connected(dial(port, "127.0.0.6"), 10s));
 }
 #endif
+
+}  // namespace sotto::test::connection_limiter_test

@@ -10,8 +10,7 @@
 #include "nodes.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::crash_test {
 
 namespace {
 
@@ -193,3 +192,5 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
     });
   }
 }
+
+}  // namespace sotto::test::crash_test

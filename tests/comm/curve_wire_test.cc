@@ -20,8 +20,7 @@
 #include "raw_curve.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::curve_wire_test {
 
 namespace {
 
@@ -405,3 +404,5 @@ TEST_CASE("a refusal that is forged on the way: the store is asked again, also i
   asking.join();
 }
 #endif
+
+}  // namespace sotto::test::curve_wire_test

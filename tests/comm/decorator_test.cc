@@ -12,8 +12,8 @@
 
 #include "nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::decorator_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -216,3 +216,5 @@ TEST_CASE("plans that make no sense are refused") {
   CHECK_THROWS_AS((void)faulty({.delay = std::numeric_limits<double>::quiet_NaN()}), Error);
   CHECK_THROWS_AS((void)faulty({.delay_max = milliseconds(-1)}), Error);
 }
+
+}  // namespace sotto::test::decorator_test

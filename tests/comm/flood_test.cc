@@ -13,8 +13,7 @@
 #include "outsider.h"
 #include "raw_curve.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::flood_test {
 
 namespace {
 
@@ -126,3 +125,5 @@ TEST_CASE("1,000 raw TCP connections with garbage: two nodes with keys go on, in
 #endif
 }
 #endif
+
+}  // namespace sotto::test::flood_test

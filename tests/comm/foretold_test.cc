@@ -12,8 +12,7 @@
 
 #include "nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::foretold_test {
 
 namespace {
 
@@ -174,3 +173,5 @@ TEST_CASE("over Gloo a foretold frame that is longer than its receive costs its 
         transport.reset();
       });
 }
+
+}  // namespace sotto::test::foretold_test

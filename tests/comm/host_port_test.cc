@@ -9,7 +9,8 @@
 
 #include "../../comm/internal/address/address.h"
 
-using namespace sotto;
+namespace sotto::test::host_port_test {
+
 using namespace sotto::internal;
 
 TEST_CASE("HOST:PORT has one form, whatever kind of host it is") {
@@ -48,3 +49,5 @@ TEST_CASE("an address to listen on may stand in brackets, as in a URL") {
   CHECK(without_brackets("[::1") == "[::1");
   CHECK_THROWS_AS(resolve_bind_address("bind", "[nowhere.invalid]", {}), Error);
 }
+
+}  // namespace sotto::test::host_port_test

@@ -15,8 +15,7 @@
 #include "raw_peer.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::hostile_test {
 
 namespace {
 
@@ -247,3 +246,5 @@ TEST_CASE("garbage at the port does not disturb the peers") {
     }
   });
 }
+
+}  // namespace sotto::test::hostile_test

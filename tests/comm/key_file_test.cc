@@ -8,7 +8,6 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -22,19 +21,14 @@
 
 #include "../../comm/internal/z85.h"
 #include "nodes.h"
+#include "support/read_file.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::key_file_test {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_in(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 void write(const fs::path& path, std::string_view text) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
@@ -112,9 +106,9 @@ TEST_CASE("a key file is its owner's alone, is never replaced, and comes back as
   CHECK(back.public_key == keys.public_key);
   CHECK(std::equal(back.private_key.bytes().begin(), back.private_key.bytes().end(),
                    keys.private_key.bytes().begin()));
-  const auto before = text_in(path);
+  const auto before = read_file(path);
   check_refused("there already", [&] { write_key_file(path, "site", make_key_pair()); });
-  CHECK(text_in(path) == before);
+  CHECK(read_file(path) == before);
   // A link that stands in its place is not followed.
   const auto link = directory.path() / "link.key";
   fs::create_symlink(directory.path() / "elsewhere", link);
@@ -500,3 +494,5 @@ TEST_CASE("a list of peers is read from the file whose permissions were checked"
   CHECK(believed == 0);
   MESSAGE(refused, " of 20000 looks met the file that everybody can write");
 }
+
+}  // namespace sotto::test::key_file_test

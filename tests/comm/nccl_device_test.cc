@@ -13,7 +13,8 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/nccl/api.h>
 
-using namespace sotto;
+namespace sotto::test::nccl_device_test {
+
 using internal::DeviceMemory;
 using internal::DeviceRoom;
 
@@ -82,3 +83,5 @@ TEST_CASE("NCCL on a GPU: one rank sends itself messages of several lengths in o
 }
 
 #endif
+
+}  // namespace sotto::test::nccl_device_test

@@ -8,8 +8,7 @@
 
 #include "nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::nccl_devices_test {
 
 namespace {
 
@@ -51,3 +50,5 @@ TEST_CASE("NCCL on GPUs: frames of all sizes, and a peer that leaves") {
 }
 
 #endif
+
+}  // namespace sotto::test::nccl_devices_test

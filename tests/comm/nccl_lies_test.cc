@@ -13,8 +13,7 @@
 
 #include "nccl_nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::nccl_lies_test {
 
 namespace {
 
@@ -148,3 +147,5 @@ TEST_CASE("nccl: a peer that announces what no frame can be is lost") {
     library.abort(*joined);
   });
 }
+
+}  // namespace sotto::test::nccl_lies_test

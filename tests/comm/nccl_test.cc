@@ -17,8 +17,8 @@
 
 #include "nccl_nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::nccl_test {
+
 using std::chrono::milliseconds;
 
 namespace {
@@ -393,3 +393,5 @@ TEST_CASE("nccl: decorators that hold single frames back are refused") {
   CHECK_THROWS_AS((void)make_faulty_transport(connect(kFakeNccl, options), 0, FrameFaults{}),
                   Error);
 }
+
+}  // namespace sotto::test::nccl_test

@@ -6,8 +6,7 @@
 
 #include "nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::options_test {
 
 namespace {
 
@@ -126,3 +125,5 @@ TEST_CASE("plain text stays on loopback unless it is allowed to leave") {
     CHECK_THROWS_AS((void)open_transport(name, options), Error);
   }
 }
+
+}  // namespace sotto::test::options_test

@@ -13,7 +13,8 @@
 #include "../../comm/zmq/store/tcp_store_wire.h"
 #include "../../comm/zmq/transport/wire.h"
 
-using namespace sotto;
+namespace sotto::test::piece_test {
+
 using namespace sotto::internal;
 
 namespace {
@@ -108,3 +109,5 @@ TEST_CASE(
         "ababab");
 }
 #endif
+
+}  // namespace sotto::test::piece_test

@@ -10,6 +10,8 @@
 
 #include <doctest/doctest.h>
 
+namespace sotto::test::process_life_test {
+
 using namespace sotto::internal;
 using sotto::test::Scratch;
 
@@ -42,3 +44,5 @@ TEST_CASE("a process lives until it ends, and its number is not enough to be it"
   CHECK(life_of(0, 0) == Life::gone);
   CHECK(life_of(~std::uint64_t{0}, 0) == Life::gone);
 }
+
+}  // namespace sotto::test::process_life_test

@@ -16,8 +16,8 @@
 
 #include "nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::rendezvous_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -100,3 +100,5 @@ TEST_CASE("who waits for the session to begin asks for it ever more rarely") {
   CHECK(session->enter().fault() == Fault::io);
   CHECK(store->looks <= 60);
 }
+
+}  // namespace sotto::test::rendezvous_test

@@ -6,8 +6,7 @@
 #include "nodes.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::resources_test {
 
 namespace {
 
@@ -84,3 +83,5 @@ TEST_CASE("two runs may share a store") {
     });
   }
 }
+
+}  // namespace sotto::test::resources_test

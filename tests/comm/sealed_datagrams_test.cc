@@ -8,7 +8,8 @@
 #include <sotto/comm/sealed_datagrams.h>
 #include <sotto/comm/trust/run_key.h>
 
-using namespace sotto;
+namespace sotto::test::sealed_datagrams_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -155,3 +156,5 @@ TEST_CASE("datagrams: a place by name is the own one, and loopback in numbers an
     MESSAGE("SKIPPED: no IPv6 here");
   }
 }
+
+}  // namespace sotto::test::sealed_datagrams_test

@@ -15,8 +15,7 @@
 #include "bad_link.h"
 #include "outsider.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::security_test {
 
 namespace {
 
@@ -428,3 +427,5 @@ TEST_CASE("too many connections: the door is shut while they stay, and opens whe
   late.join();  // its system has tried again
 }
 #endif
+
+}  // namespace sotto::test::security_test

@@ -25,8 +25,8 @@
 #include "nodes.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::session_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -473,3 +473,5 @@ TEST_CASE("what somebody else wrote under a session's keys passes for no number"
   CHECK(make_session(store, 0, 2, 1h)->enter().ok());
   node_1.join();
 }
+
+}  // namespace sotto::test::session_test

@@ -24,8 +24,7 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::shared_store_test {
 
 namespace {
 
@@ -162,3 +161,5 @@ TEST_CASE("shared stores: other stores are refused and servers have addresses") 
   CHECK(server_of_store("redis://host:6379") == "host:6379");
   CHECK(server_of_store("file:/a:b").empty());
 }
+
+}  // namespace sotto::test::shared_store_test

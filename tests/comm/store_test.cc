@@ -27,8 +27,7 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::store_test {
 
 namespace {
 
@@ -357,3 +356,5 @@ TEST_CASE("a redis store without a server is a fault at its deadline") {
   const auto store = make_redis_store("127.0.0.1", free_port(), "");
   CHECK(store->get("key", soon()).status().fault() == Fault::io);
 }
+
+}  // namespace sotto::test::store_test

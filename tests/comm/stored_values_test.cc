@@ -9,7 +9,8 @@
 
 #include "../../comm/zmq/store/store_rules.h"
 
-using namespace sotto;
+namespace sotto::test::stored_values_test {
+
 using namespace sotto::internal;
 
 namespace {
@@ -121,3 +122,5 @@ TEST_CASE("a client has so much room, and what it replaces, removes or drops mak
       values.set(0, "z", piece("one", 5000, 0, 100)).ok());  // node 0 and the unnamed are not bound
   CHECK(values.set({}, "y", piece("two", 5000, 0, 100)).ok());
 }
+
+}  // namespace sotto::test::stored_values_test

@@ -21,9 +21,9 @@
 #include "raw_peer.h"
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::streams_test {
+
 using namespace sotto::internal;
-using namespace sotto::test;
 
 namespace {
 
@@ -259,3 +259,5 @@ TEST_CASE("streams are refused where there is one connection, and beyond what th
   CHECK(refused("zmq", kMostStreams).empty());
 }
 #endif
+
+}  // namespace sotto::test::streams_test

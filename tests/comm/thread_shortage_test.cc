@@ -10,8 +10,7 @@
 
 #include "nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::thread_shortage_test {
 
 namespace {
 
@@ -79,3 +78,5 @@ TEST_CASE("a store whose host's name nobody can look up for lack of a thread is 
     CHECK(said.find("look-up: the system gave 0 of 1 ") != std::string::npos);
   }
 }
+
+}  // namespace sotto::test::thread_shortage_test

@@ -22,8 +22,7 @@
 #include "support/skip.h"
 #include "torch_server.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::torch_store_test {
 
 namespace {
 
@@ -320,3 +319,5 @@ TEST_CASE("the store keeps the contract in the TCPStore of the PyTorch that is h
   CHECK(second->remove("big").ok());
   CHECK(first->get("big", soon()).status().fault() == Fault::deadline);
 }
+
+}  // namespace sotto::test::torch_store_test

@@ -10,7 +10,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/compress/bit_allocation.h>
 
-using namespace sotto;
+namespace sotto::test::bit_allocation_test {
 
 namespace {
 
@@ -173,3 +173,5 @@ TEST_CASE("bytes that are left over after rounding go to the part that gains mos
   CHECK_FALSE(allocate_bytes(parts, 4096));
   CHECK_FALSE(allocate_bytes(Parts{{{1, std::nan("")}}}, 100));
 }
+
+}  // namespace sotto::test::bit_allocation_test

@@ -11,7 +11,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::border_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -234,3 +235,5 @@ TEST_CASE("a number that its type does not hold is refused as it was written") {
     CHECK(says.find(written) != std::string::npos);
   }
 }
+
+}  // namespace sotto::test::border_test

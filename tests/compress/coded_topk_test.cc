@@ -14,7 +14,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::coded_topk_test {
+
 using namespace sotto_test;
 using sotto::internal::KeptRuns;
 using sotto::internal::ValueGroups;
@@ -404,3 +405,5 @@ TEST_CASE("the stated δ is reached by a spike, and holds for random shapes") {
   CHECK(make_compressor("topk:0.015625,values=1")->contract(4096).delta ==
         doctest::Approx(1.0 / 64));
 }
+
+}  // namespace sotto::test::coded_topk_test

@@ -14,7 +14,7 @@
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 
-using namespace sotto;
+namespace sotto::test::compressor_budget_test {
 
 namespace {
 
@@ -140,3 +140,5 @@ TEST_CASE("one tensor has no rules, and names that no rule can name are refused"
     CHECK_THROWS_AS((void)compressor_within(900, samples, two), Error);
   }
 }
+
+}  // namespace sotto::test::compressor_budget_test

@@ -1,7 +1,8 @@
 // What every compressor must do, whatever its contract.
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::conformance_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -197,3 +198,5 @@ TEST_CASE("payloads may start at any address") {
     }
   }
 }
+
+}  // namespace sotto::test::conformance_test

@@ -4,7 +4,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::contract_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -192,3 +193,5 @@ TEST_CASE("a contract meets what follows from it, and says so in one line") {
   CHECK(contract("sign", 100).delta == doctest::Approx(0.01));
   CHECK(contract("sign,scale=l2", 100).describe() == "no contract");
 }
+
+}  // namespace sotto::test::contract_test

@@ -9,7 +9,8 @@
 
 #include "compress/device_cases.h"
 
-using namespace sotto;
+namespace sotto::test::cuda_codec_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -236,3 +237,5 @@ TEST_CASE("codecs on a CUDA device leave the compressors' bytes") {
 }
 
 #endif
+
+}  // namespace sotto::test::cuda_codec_test

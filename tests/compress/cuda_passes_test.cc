@@ -9,7 +9,8 @@
 
 #include "compress/device_cases.h"
 
-using namespace sotto;
+namespace sotto::test::cuda_passes_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -276,3 +277,5 @@ TEST_CASE("what CUDA devices have no codec for is refused with what would do") {
                          Error);
   }
 }
+
+}  // namespace sotto::test::cuda_passes_test

@@ -14,7 +14,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::dct_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -334,3 +335,5 @@ TEST_CASE("what the compressor within remembers is saved") {
   REQUIRE(second->load(in).ok());
   CHECK(encoded(*second, x, key_of(1)) == encoded(*first, x, key_of(1)));
 }
+
+}  // namespace sotto::test::dct_test

@@ -2,7 +2,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::error_feedback_test {
+
 using namespace sotto_test;
 
 TEST_CASE("what goes in is what came out plus the residual") {
@@ -89,3 +90,5 @@ TEST_CASE("a residual that is put back continues where it was taken") {
   CHECK(out == other);
   CHECK(same_bits(first.residual(), second.residual()));
 }
+
+}  // namespace sotto::test::error_feedback_test

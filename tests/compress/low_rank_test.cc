@@ -7,7 +7,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::low_rank_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -267,3 +268,5 @@ TEST_CASE("products with factors are summed in the order of the elements, whatev
     }
   }
 }
+
+}  // namespace sotto::test::low_rank_test

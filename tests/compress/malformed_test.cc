@@ -7,7 +7,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::malformed_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -315,3 +316,5 @@ TEST_CASE("bad input: what replaces a vector is judged as what is added to one")
   CHECK(refused.fault() == Fault::non_finite);
   CHECK(refused.message() == make_compressor("none")->decode_add(bad, 1, y).message());
 }
+
+}  // namespace sotto::test::malformed_test

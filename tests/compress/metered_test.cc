@@ -9,7 +9,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/compress/registry.h>
 
-using namespace sotto;
+namespace sotto::test::metered_test {
 
 namespace {
 
@@ -118,3 +118,5 @@ TEST_CASE("the bound is the tightest that a contract states, with the format's f
         doctest::Approx(10.8));
   CHECK(std::isinf(contract_bound({}, 8, 10)));
 }
+
+}  // namespace sotto::test::metered_test

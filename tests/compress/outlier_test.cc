@@ -6,7 +6,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::outlier_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -108,3 +109,5 @@ TEST_CASE("payloads of outlier:B: settings, scales, indices and codes are judged
   CHECK(after(kValue, std::numeric_limits<float>::infinity()) == Fault::non_finite);
   CHECK(after(kValue, -3e38F) == Fault::none);
 }
+
+}  // namespace sotto::test::outlier_test

@@ -7,7 +7,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::per_tensor_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -204,3 +205,5 @@ TEST_CASE("truncated, longer and damaged payloads leave y untouched") {
   auto y = start;
   CHECK(compressor->decode_add(bytes, 1, y).message().find("temperature") != std::string::npos);
 }
+
+}  // namespace sotto::test::per_tensor_test

@@ -8,7 +8,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::quant_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -119,3 +120,5 @@ TEST_CASE("options outside their range are refused") {
   CHECK_THROWS_AS(make_quant({.bits = 9}), Error);
   CHECK_THROWS_AS(make_quant({.chunk = std::size_t{1} << 32}), Error);
 }
+
+}  // namespace sotto::test::quant_test

@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::registry_test {
 
 namespace {
 
@@ -187,3 +187,5 @@ TEST_CASE("outlier and lowrank refuse what they cannot build") {
     CHECK_THROWS_AS(make_compressor(spec), Error);
   }
 }
+
+}  // namespace sotto::test::registry_test

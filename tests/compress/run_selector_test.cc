@@ -10,7 +10,8 @@
 #include <sotto/base/philox.h>
 #include <sotto/compress/internal/run_selector.h>
 
-using namespace sotto;
+namespace sotto::test::run_selector_test {
+
 using sotto::internal::RunSelector;
 
 namespace {
@@ -88,3 +89,5 @@ TEST_CASE("the choice is right whatever scale follows which") {
     select(selector, run_of(random, 1 + static_cast<std::size_t>(4095 * random.uniform()), scale));
   }
 }
+
+}  // namespace sotto::test::run_selector_test

@@ -3,7 +3,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::saturation_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -75,3 +76,5 @@ TEST_CASE("outlier cuts a grid that would reach beyond float32 and counts what l
   CHECK(all_finite(got.values));
   CHECK(round_trip("outlier:4,chunk=0,k=0.5", {3e38F, -3e38F, 1e37F}).saturated == 0);
 }
+
+}  // namespace sotto::test::saturation_test

@@ -5,7 +5,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::size_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -72,3 +73,5 @@ TEST_CASE("max_bytes is reached or nearly so") {
   const auto compressor = make_compressor("topk:0.1");
   CHECK(encoded(*compressor, x, key_of(1)).size() == compressor->max_bytes(x.size()));
 }
+
+}  // namespace sotto::test::size_test

@@ -11,7 +11,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::sparse_test {
+
 using namespace sotto_test;
 using sotto::internal::KeyedPermutation;
 
@@ -307,3 +308,5 @@ TEST_CASE("top-k chooses as if it had seen nothing before") {
     CHECK(same_bits(v, expected));
   }
 }
+
+}  // namespace sotto::test::sparse_test

@@ -3,7 +3,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::wire_format_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -130,3 +131,5 @@ TEST_CASE("per_tensor: length and encoding of each tensor") {
   }
   CHECK(text == joined("04000000 003c00c0 04000000 0000803f"));
 }
+
+}  // namespace sotto::test::wire_format_test

@@ -7,7 +7,8 @@
 
 #include "cases.h"
 
-using namespace sotto;
+namespace sotto::test::workers_test {
+
 using namespace sotto_test;
 
 namespace {
@@ -133,3 +134,5 @@ TEST_CASE("a clone works alone and alike") {
   compressor->set_workers(std::make_shared<Workers>(2));
   CHECK(encoded(*compressor->clone(), x, key_of(1)) == encoded(*compressor, x, key_of(1)));
 }
+
+}  // namespace sotto::test::workers_test

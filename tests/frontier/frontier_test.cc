@@ -21,7 +21,8 @@
 #include "bench/learning/frontier/trial.h"
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::frontier_test {
+
 using namespace sotto::bench;
 
 namespace {
@@ -197,3 +198,5 @@ TEST_CASE("runs that are done come from the file, and a foreign file is refused"
   std::ofstream(file) << "[1, 2";
   CHECK_THROWS_AS(Trials(file, {}), Error);
 }
+
+}  // namespace sotto::test::frontier_test

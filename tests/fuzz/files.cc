@@ -14,8 +14,8 @@
 #include <sotto/base/check.h>
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
-#include <sotto/sites/process/audit_log.h>
-#include <sotto/sites/process/site_state_file.h>
+#include <sotto/sites/process/report/audit_log.h>
+#include <sotto/sites/process/state/site_state_file.h>
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/durable_file.h>

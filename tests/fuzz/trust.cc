@@ -11,8 +11,8 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/comm/trust/peers_file.h>
-#include <sotto/sites/process/peers_lists.h>
-#include <sotto/sites/process/trust_plan.h>
+#include <sotto/sites/process/trust/peers_lists.h>
+#include <sotto/sites/process/trust/trust_plan.h>
 
 namespace sotto_fuzz {
 namespace {

@@ -19,8 +19,7 @@
 
 #include "in_exchange.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::count_exchange_test {
 
 namespace {
 
@@ -287,3 +286,5 @@ TEST_CASE("fewer counts than nodes are added up, though some nodes have no chunk
     }
   }
 }
+
+}  // namespace sotto::test::count_exchange_test

@@ -1,4 +1,4 @@
-#include <sotto/groups/expert_exchange.h>
+#include <sotto/groups/programs/expert_exchange.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,7 @@
 
 #include "in_exchange.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::expert_exchange_test {
 
 namespace {
 
@@ -659,3 +658,5 @@ TEST_CASE(
   gate.choose(even, first, std::span(weights).first(4));
   CHECK(first == std::vector<std::uint32_t>(4, 0));
 }
+
+}  // namespace sotto::test::expert_exchange_test

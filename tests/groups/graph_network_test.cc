@@ -1,5 +1,5 @@
 // A graph network over parts of a graph, and the cache of boundary rows.
-#include <sotto/groups/graph_network.h>
+#include <sotto/groups/programs/graph_network.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +15,7 @@
 
 #include "runs.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::graph_network_test {
 
 namespace {
 
@@ -451,3 +450,5 @@ TEST_CASE("graphs that do not fit a network are refused") {
   CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.edges[0].second = 99; }) ==
         "edges");
 }
+
+}  // namespace sotto::test::graph_network_test

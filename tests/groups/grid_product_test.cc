@@ -1,4 +1,4 @@
-#include <sotto/groups/grid_product.h>
+#include <sotto/groups/programs/grid_product.h>
 
 #include <cmath>
 #include <functional>
@@ -12,8 +12,7 @@
 #include "alike.h"
 #include "runs.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::grid_product_test {
 
 namespace {
 
@@ -538,3 +537,5 @@ TEST_CASE("products that cannot be are refused") {
   CHECK(refused(4, square, {.gradient_compressor = "fp16"}) == "compressor");
   CHECK(refused(4, square, {.weight_gradient_compressor = "sign"}).empty());
 }
+
+}  // namespace sotto::test::grid_product_test

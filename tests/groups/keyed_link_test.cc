@@ -18,8 +18,7 @@
 
 #include "in_exchange.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::keyed_link_test {
 
 namespace {
 
@@ -634,3 +633,5 @@ TEST_CASE("a memory forgets what it is told to, and keeps the rest") {
   memory.forget(std::array<std::uint64_t, 3>{1, 2, 7});
   CHECK(memory.size() == 0);
 }
+
+}  // namespace sotto::test::keyed_link_test

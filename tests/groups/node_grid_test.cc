@@ -9,7 +9,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 
-using namespace sotto;
+namespace sotto::test::node_grid_test {
 
 TEST_CASE("a grid numbers nodes with the last axis as the fastest") {
   const NodeGrid grid("data=2,stage=3,expert=2", 12);
@@ -95,3 +95,5 @@ TEST_CASE("grids and axes that are none are refused, with the field and what wou
   CHECK_THROWS_AS(grid.group(twice, 0), Error);
   CHECK_THROWS_AS(grid.group(std::span<const std::string_view>{}, 0), Error);
 }
+
+}  // namespace sotto::test::node_grid_test

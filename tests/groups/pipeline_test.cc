@@ -1,4 +1,4 @@
-#include <sotto/groups/pipeline.h>
+#include <sotto/groups/programs/pipeline.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,7 @@
 
 #include "runs.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::pipeline_test {
 
 namespace {
 
@@ -419,3 +418,5 @@ TEST_CASE("pipelines that cannot be are refused") {
   CHECK(refused({.compressor = "quant:1"}) == "compressor");
   CHECK(refused({.gradient_compressor = "quant:4"}) == "compressor");
 }
+
+}  // namespace sotto::test::pipeline_test

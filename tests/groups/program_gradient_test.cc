@@ -12,8 +12,7 @@
 
 #include "runs.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::program_gradient_test {
 
 namespace {
 
@@ -210,3 +209,5 @@ TEST_CASE("a checkpoint of another algorithm in the group is refused") {
   CHECK(status.fault() == Fault::malformed);
   CHECK(status.message().find("another algorithm within the group") != std::string::npos);
 }
+
+}  // namespace sotto::test::program_gradient_test

@@ -11,8 +11,7 @@
 
 #include "in_exchange.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::program_test {
 
 namespace {
 
@@ -364,3 +363,5 @@ TEST_CASE("an optional collective is left alone in rounds in which all do so") {
     CHECK(run.traffic.at({0, 1}).frames == 2 * 2);
   }
 }
+
+}  // namespace sotto::test::program_test

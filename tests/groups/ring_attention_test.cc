@@ -1,4 +1,4 @@
-#include <sotto/groups/ring_attention.h>
+#include <sotto/groups/programs/ring_attention.h>
 
 #include <cmath>
 #include <functional>
@@ -14,8 +14,7 @@
 #include "in_exchange.h"
 #include "runs.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::ring_attention_test {
 
 namespace {
 
@@ -405,3 +404,5 @@ TEST_CASE("attention that cannot be is refused") {
   CHECK(refused({.compressor = "quant:4"}) == "compressor");
   CHECK(refused({.width = 8, .compressor = "topk:0.5"}) == "compressor");
 }
+
+}  // namespace sotto::test::ring_attention_test

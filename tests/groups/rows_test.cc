@@ -16,8 +16,7 @@
 
 #include "in_exchange.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::rows_test {
 
 namespace {
 
@@ -462,3 +461,5 @@ TEST_CASE("members of a halo know the same lists, or their programs differ") {
   CHECK(here.digest == graph_part(others, owner, 2, 0).lists.digest);
   CHECK(here.digest != graph_part(edges, std::vector<int>{1, 1, 0, 0}, 2, 0).lists.digest);
 }
+
+}  // namespace sotto::test::rows_test

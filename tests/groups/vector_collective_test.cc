@@ -13,8 +13,7 @@
 #include "alike.h"
 #include "runs.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::vector_collective_test {
 
 namespace {
 
@@ -489,3 +488,5 @@ TEST_CASE("the usual forms send as few frames and bytes as any, and compress no 
           static_cast<int>(std::ceil(std::log2(static_cast<double>(p)))));
   }
 }
+
+}  // namespace sotto::test::vector_collective_test

@@ -4,7 +4,8 @@
 
 #include <limits>
 
-using namespace sotto;
+namespace sotto::test::conformance_test {
+
 using namespace sotto::testing;
 
 TEST_CASE("every instruction set of this machine has a name of its own") {
@@ -257,3 +258,5 @@ TEST_CASE("the largest elements conform") {
     });
   }
 }
+
+}  // namespace sotto::test::conformance_test

@@ -9,7 +9,8 @@
 
 #include <sotto/kernels/cuda/ops.h>
 
-using namespace sotto;
+namespace sotto::test::cuda_device_test {
+
 using namespace sotto::testing;
 
 TEST_CASE("the operations of a CUDA device conform") {
@@ -71,3 +72,5 @@ TEST_CASE("the operations of a CUDA device conform") {
 }
 
 #endif
+
+}  // namespace sotto::test::cuda_device_test

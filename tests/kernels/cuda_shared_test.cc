@@ -9,7 +9,8 @@
 #include "kernels/emulated_ops.h"
 #include "kernels/every_operation.h"
 
-using namespace sotto;
+namespace sotto::test::cuda_shared_test {
+
 using namespace sotto::testing;
 
 TEST_CASE("what CUDA devices do conforms, with any number of threads") {
@@ -99,3 +100,5 @@ TEST_CASE("each thread of a CUDA block takes the noise of its own elements, all 
     }
   }
 }
+
+}  // namespace sotto::test::cuda_shared_test

@@ -14,7 +14,7 @@
 
 #include <sotto/kernels/host/targets.h>
 
-using namespace sotto;
+namespace sotto::test::dct_test {
 
 namespace {
 
@@ -164,3 +164,5 @@ TEST_CASE("cosine transforms have the bits of plain code, on every instruction s
   }
   use_host_target(0);
 }
+
+}  // namespace sotto::test::dct_test

@@ -12,7 +12,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/kernels/ops.h>
 
-using namespace sotto;
+namespace sotto::test::half_test {
 
 namespace {
 
@@ -113,3 +113,5 @@ TEST_CASE("bf16 decodes all codes and rounds to nearest even") {
   check_format(reference_ops(), kBf16);
   check_format(host_ops(), kBf16);
 }
+
+}  // namespace sotto::test::half_test

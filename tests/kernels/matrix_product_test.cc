@@ -16,7 +16,7 @@
 
 #include <sotto/kernels/host/targets.h>
 
-using namespace sotto;
+namespace sotto::test::matrix_product_test {
 
 namespace {
 
@@ -134,3 +134,5 @@ TEST_CASE("the sums of a product are as exact as their order allows") {
   CHECK(std::fabs(static_cast<double>(out[0]) - sum) <
         static_cast<double>(kInner) * 0x1p-24 * size);
 }
+
+}  // namespace sotto::test::matrix_product_test

@@ -3,7 +3,8 @@
 
 #include "kernels/conformance.h"
 
-using namespace sotto;
+namespace sotto::test::quantize_conformance_test {
+
 using namespace sotto::testing;
 
 namespace {
@@ -101,3 +102,5 @@ TEST_CASE("any packed bytes decode alike") {
     });
   }
 }
+
+}  // namespace sotto::test::quantize_conformance_test

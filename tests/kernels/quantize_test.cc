@@ -9,7 +9,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/kernels/ops.h>
 
-using namespace sotto;
+namespace sotto::test::quantize_test {
 
 namespace {
 
@@ -185,3 +185,5 @@ TEST_CASE("signs are one bit each, in order, with zeros counted as positive") {
     }
   }
 }
+
+}  // namespace sotto::test::quantize_test

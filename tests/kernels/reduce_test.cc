@@ -9,7 +9,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/kernels/ops.h>
 
-using namespace sotto;
+namespace sotto::test::reduce_test {
 
 namespace {
 
@@ -128,3 +128,5 @@ TEST_CASE("Adam follows its formula, and stands still where there never was a gr
     CHECK(static_cast<double>(out[i]) == doctest::Approx(expected).epsilon(1e-4));
   }
 }
+
+}  // namespace sotto::test::reduce_test

@@ -9,7 +9,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/kernels/ops.h>
 
-using namespace sotto;
+namespace sotto::test::top_k_test {
 
 namespace {
 
@@ -87,3 +87,5 @@ TEST_CASE("all k of a vector that ties throughout") {
     check_top_k(zeros, k);
   }
 }
+
+}  // namespace sotto::test::top_k_test

@@ -10,7 +10,8 @@
 #include "bench/netlab/prediction/drawn_scenario.h"
 #include "bench/netlab/prediction/scenario_text.h"
 
-using namespace sotto;
+namespace sotto::test::drawn_scenario_test {
+
 using namespace sotto::netlab;
 
 TEST_CASE("what a seed draws can be emulated, and differs from number to number") {
@@ -39,3 +40,5 @@ TEST_CASE("what a seed draws can be emulated, and differs from number to number"
   CHECK(changes);
   CHECK(far);
 }
+
+}  // namespace sotto::test::drawn_scenario_test

@@ -9,7 +9,8 @@
 #include "bench/netlab/prediction/scenario_text.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::emulated_events_test {
+
 using namespace sotto::netlab;
 
 namespace {
@@ -100,3 +101,5 @@ TEST_CASE("a real node that is killed takes those down that were predicted to go
   CHECK(found.measured_s >= 0.2);
   CHECK(fault_lines(found).size() == 3);
 }
+
+}  // namespace sotto::test::emulated_events_test

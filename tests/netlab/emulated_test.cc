@@ -11,7 +11,8 @@
 #include "bench/netlab/prediction/scenario_text.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::emulated_test {
+
 using namespace sotto::netlab;
 
 namespace {
@@ -155,3 +156,5 @@ TEST_CASE("a calibration says in a scenario what it found") {
   CHECK(scenario.node_specs[0].codec.seconds_per_exchange == 2e-4);
   CHECK(scenario.node_specs[1].codec.decode_s_per_byte == 2e-9);
 }
+
+}  // namespace sotto::test::emulated_test

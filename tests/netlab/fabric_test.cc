@@ -8,7 +8,8 @@
 
 #include "bench/netlab/network/fabric.h"
 
-using namespace sotto;
+namespace sotto::test::fabric_test {
+
 using namespace sotto::netlab;
 
 namespace {
@@ -272,3 +273,5 @@ TEST_CASE("what enters leaves: random traffic over random links, seed printed") 
     CHECK(left == entered);
   }
 }
+
+}  // namespace sotto::test::fabric_test

@@ -7,6 +7,8 @@
 
 #include "bench/netlab/network/packet.h"
 
+namespace sotto::test::packet_test {
+
 using namespace sotto::netlab;
 
 namespace {
@@ -206,3 +208,5 @@ TEST_CASE("no bytes whatever are read past their end") {
     }
   }
 }
+
+}  // namespace sotto::test::packet_test

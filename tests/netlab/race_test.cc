@@ -16,7 +16,8 @@
 #include <sotto/study/train/run_spec.h>
 #include <sotto/trainers/launch/private_directory.h>
 
-using namespace sotto;
+namespace sotto::test::race_test {
+
 using namespace sotto::netlab;
 
 namespace {
@@ -224,3 +225,5 @@ TEST_CASE("a contender that fails is told with its own words, and no deadline is
       run_job(testbed, {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}}}, 60, stopped)
           .ok());
 }
+
+}  // namespace sotto::test::race_test

@@ -17,7 +17,8 @@
 #include "bench/netlab/commands/commands.h"
 #include "bench/support/command_line.h"
 
-using namespace sotto;
+namespace sotto::test::refusals_test {
+
 using namespace sotto::netlab;
 
 namespace {
@@ -120,3 +121,5 @@ TEST_CASE("the programs beside sotto end with its statuses: 0, 1 a failure, 2 a 
   CHECK(status({"study"}, [] { throw Error("refused"); }) == console::kWrongRequest);
   CHECK(status({"study"}, [] { throw std::runtime_error("failed"); }) == console::kFailed);
 }
+
+}  // namespace sotto::test::refusals_test

@@ -10,7 +10,7 @@
 #include "bench/support/running_job.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::start_up_test {
 
 TEST_CASE("a node's connections are as many as its neighbours, not as the nodes") {
   constexpr int kNodes = 16;
@@ -47,3 +47,5 @@ TEST_CASE("a node's connections are as many as its neighbours, not as the nodes"
     SOTTO_SKIP("no transport for several processes is built");
   }
 }
+
+}  // namespace sotto::test::start_up_test

@@ -7,6 +7,8 @@
 
 #include "bench/support/statistics.h"
 
+namespace sotto::test::statistics_test {
+
 using namespace sotto::bench;
 
 TEST_CASE("quantiles lie between their neighbours") {
@@ -28,3 +30,5 @@ TEST_CASE("Kendall's τ counts pairs in order") {
   CHECK(kendall_tau(rising, one_swap) == doctest::Approx(4.0 / 6));
   CHECK(kendall_tau(rising, tied) == doctest::Approx(5 / std::sqrt(30.0)));
 }
+
+}  // namespace sotto::test::statistics_test

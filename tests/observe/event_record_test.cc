@@ -9,8 +9,7 @@
 #include "observe/observed.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::event_record_test {
 
 TEST_CASE("CRC32C and its mask have their known answers") {
   if (!has_event_records()) {
@@ -43,3 +42,5 @@ TEST_CASE("an event record is the protocol buffer that its schema says") {
   CHECK(data == expected);
   CHECK(records_of(version_record(2.0)).at(0).find("brain.Event:2") != std::string::npos);
 }
+
+}  // namespace sotto::test::event_record_test

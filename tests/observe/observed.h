@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -19,17 +17,13 @@
 
 #include <sotto/observe/event_record.h>
 
-namespace sotto::test {
+#include "support/read_file.h"
 
-inline std::string content(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  REQUIRE(in.good());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+namespace sotto::test {
 
 inline std::vector<nlohmann::json> lines_of(const std::filesystem::path& path,
                                             std::string_view prefix = "") {
-  std::istringstream in(content(path));
+  std::istringstream in(read_file(path));
   std::vector<nlohmann::json> lines;
   for (std::string line; std::getline(in, line);) {
     REQUIRE(line.starts_with(prefix));

@@ -16,8 +16,7 @@
 #include "observe/observed.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::phase_trace_test {
 
 namespace {
 
@@ -56,7 +55,7 @@ struct Traced {
 
 std::size_t gradients_in(const std::string& path) {
   std::size_t count = 0;
-  const auto trace = nlohmann::json::parse(content(path));
+  const auto trace = nlohmann::json::parse(read_file(path));
   for (const auto& event : trace.at("traceEvents")) {
     count += event.at("name") == "gradient" ? 1U : 0U;
   }
@@ -118,7 +117,7 @@ TEST_CASE("what is of the whole run stands with the one node that a trace of its
   trace.warning("a \"word\"");
   trace.phase({.node = 3, .phase = RunPhase::round, .from = now, .until = now});
   trace.ended({});
-  const auto whole = nlohmann::json::parse(content(path));
+  const auto whole = nlohmann::json::parse(read_file(path));
   check_trace(whole);
   std::vector<std::string> instants;
   for (const auto& event : whole.at("traceEvents")) {
@@ -164,3 +163,5 @@ TEST_CASE("a node that has a trace of its own says that it is lost") {
   trace.node_ended(3);
   CHECK(told.size() == 1);
 }
+
+}  // namespace sotto::test::phase_trace_test

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,22 +21,17 @@
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "support/free_port.h"
+#include "support/read_file.h"
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::site_outputs_test {
 
 namespace {
 
 bool has_channels() {
   return std::ranges::any_of(transports(),
                              [](const auto& one) { return one.name == "zmq" && one.available; });
-}
-
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 /// A site "a" whose only peer "b" never comes.
@@ -112,8 +105,8 @@ TEST_CASE("a program's site has a monitor, scalars for TensorBoard and an audit 
                        Error);
   SiteOutputs neighbour({.monitor = port});
   CHECK_THROWS_AS(neighbour.attach(second), Shortage);
-  CHECK(contents(shown.audit).find("2 sites, SHA-256 ") != std::string::npos);
-  CHECK(contents(shown.audit).find("\"event\":\"started\"") != std::string::npos);
+  CHECK(read_file(shown.audit).find("2 sites, SHA-256 ") != std::string::npos);
+  CHECK(read_file(shown.audit).find("\"event\":\"started\"") != std::string::npos);
   CHECK(!std::filesystem::is_empty(shown.tensorboard));
 }
 
@@ -145,7 +138,7 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
   REQUIRE(node.finish().ok());
   std::string scalars;
   for (const auto& file : std::filesystem::recursive_directory_iterator(board)) {
-    scalars += file.is_regular_file() ? contents(file.path()) : "";
+    scalars += file.is_regular_file() ? read_file(file.path()) : "";
   }
   CHECK(scalars.find("epoch_members") != std::string::npos);
   CHECK(scalars.find("nodes_up") != std::string::npos);
@@ -162,3 +155,5 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
 TEST_CASE("a monitor listens on this host alone") {
   CHECK_THROWS_AS(SiteOutputs({.monitor = "0.0.0.0:9464"}), Error);
 }
+
+}  // namespace sotto::test::site_outputs_test

@@ -24,8 +24,8 @@
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::telemetry_test {
+
 using nlohmann::json;
 
 namespace {
@@ -99,7 +99,7 @@ TEST_CASE("every output of a program's own loop holds what its readers expect") 
   CHECK(lines[5].at("event") == "ended");
   CHECK(lines[5].at("ok") == true);
 
-  const json trace = json::parse(content(options.trace));
+  const json trace = json::parse(read_file(options.trace));
   const auto names = check_trace(trace);
   for (const char* name : {"round", "gradient", "encode", "decode", "wire"}) {
     CHECK(names.contains(name));
@@ -118,7 +118,7 @@ TEST_CASE("every output of a program's own loop holds what its readers expect") 
   if (!has_event_records()) {
     SOTTO_SKIP("this build has no ISA-L");
   }
-  const auto records = records_of(content(event_file(options.tensorboard)));
+  const auto records = records_of(read_file(event_file(options.tensorboard)));
   CHECK(records.size() == 5);  // the version, and as above
   CHECK(records[3].find("quality/test_loss") != std::string::npos);
   CHECK(records[4].find("quality/test_loss") == std::string::npos);
@@ -227,3 +227,5 @@ TEST_CASE("a page leaves the program's signals as they are, and outlives clients
   }
   CHECK(ask_monitor({"127.0.0.1", port}, "/healthz") == "ok\n");
 }
+
+}  // namespace sotto::test::telemetry_test

@@ -17,6 +17,8 @@
 
 #include "optim/cluster.h"
 
+namespace sotto::test::allocation_test {
+
 namespace {
 
 std::atomic<bool> counting = false;
@@ -68,9 +70,6 @@ void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
-
-using namespace sotto;
-using namespace sotto::test;
 
 namespace {
 
@@ -289,3 +288,5 @@ TEST_CASE("local steps allocate nothing either, in fragments or with the outer r
     }
   }
 }
+
+}  // namespace sotto::test::allocation_test

@@ -13,8 +13,7 @@
 #include "optim/cluster.h"
 #include "optim/other_frames.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::bad_inputs_test {
 
 namespace {
 
@@ -154,3 +153,5 @@ TEST_CASE("bad input: positive weights whose sum overflows are a fault, and neve
     CHECK(std::isfinite(value));
   }
 }
+
+}  // namespace sotto::test::bad_inputs_test

@@ -9,8 +9,7 @@
 #include "optim/cluster.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::checkpoint_test {
 
 namespace {
 
@@ -188,3 +187,5 @@ TEST_CASE("a checkpoint of another run's shape is refused, and the message says 
         "checkpoint of step rule 'sgd' where 'adam' is used");
   CHECK(message([](Options o) { o.step.momentum = 0.5; }).find("momentum") != std::string::npos);
 }
+
+}  // namespace sotto::test::checkpoint_test

@@ -11,8 +11,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::conformance_test {
 
 namespace {
 
@@ -113,3 +112,5 @@ TEST_CASE(
     }
   }
 }
+
+}  // namespace sotto::test::conformance_test

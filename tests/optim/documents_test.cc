@@ -2,7 +2,6 @@
 // docs/step_rules.md every step rule.
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,9 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_info.h>
 
-using namespace sotto;
+#include "support/read_file.h"
+
+namespace sotto::test::documents_test {
 
 namespace {
 
@@ -56,8 +57,7 @@ TEST_CASE("the page of algorithms has a row for each, and one for each of its hy
 }
 
 TEST_CASE("the page of plans names the algorithms that they try unasked") {
-  std::ifstream in(SOTTO_DOCS "/planning.md");
-  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string page = read_file(SOTTO_DOCS "/planning.md");
   const std::size_t first = page.find("1. **Candidates**");
   REQUIRE(first != std::string::npos);
   const std::string named = page.substr(first, page.find(", on `ring`", first) - first);
@@ -77,3 +77,5 @@ TEST_CASE("the page of step rules has a row for each") {
         "docs/step_rules.md has no row for ", info.name);
   }
 }
+
+}  // namespace sotto::test::documents_test

@@ -16,8 +16,7 @@
 #include "optim/cluster.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::dynamic_graphs_test {
 
 namespace {
 
@@ -493,3 +492,5 @@ TEST_CASE("a graph that changes comes with a warning that says what new edges co
   }
   CHECK(warnings("dpsgd", quick).empty());
 }
+
+}  // namespace sotto::test::dynamic_graphs_test

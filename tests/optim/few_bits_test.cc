@@ -7,8 +7,7 @@
 #include "optim/cluster.h"
 #include "optim/uneven.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::few_bits_test {
 
 TEST_CASE("CHOCO ends as near to the optimum with values of few bits as with whole ones") {
   constexpr std::size_t kDimension = 512;
@@ -35,3 +34,5 @@ TEST_CASE("CHOCO ends as near to the optimum with values of few bits as with who
   // The largest fifth of a random half is not the largest tenth of all elements.
   CHECK(excess("randk:0.5/topk:0.2,values=4") < 2.5 * whole);
 }
+
+}  // namespace sotto::test::few_bits_test

@@ -13,8 +13,7 @@
 #include "optim/cluster.h"
 #include "optim/other_frames.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::frames_test {
 
 namespace {
 
@@ -267,3 +266,5 @@ TEST_CASE("nodes that start from different models are told so by the first frame
     CHECK(status.message().find("continues another model") != std::string::npos);
   }
 }
+
+}  // namespace sotto::test::frames_test

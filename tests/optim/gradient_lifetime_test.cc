@@ -12,8 +12,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::gradient_lifetime_test {
 
 namespace {
 
@@ -103,3 +102,5 @@ TEST_CASE("a gradient may go as soon as the next parameters are there") {
     }
   }
 }
+
+}  // namespace sotto::test::gradient_lifetime_test

@@ -13,7 +13,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 
-using namespace sotto;
+namespace sotto::test::hyperparameters_test {
 
 namespace {
 
@@ -165,3 +165,5 @@ TEST_CASE("derived values are as if they had been given, and do not change given
   given.hyperparameters.derive(*sign, 1000);
   CHECK(given.text() == "choco:eta=0.125");
 }
+
+}  // namespace sotto::test::hyperparameters_test

@@ -8,8 +8,7 @@
 #include "optim/cluster.h"
 #include "optim/meeting_contract.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::invariants_test {
 
 namespace {
 
@@ -83,3 +82,5 @@ TEST_CASE("compressed gossip brings the models together") {
     CHECK(distance < 2);  // of 64 parameters whose local optima are N(1, 1): apart it would be 64
   }
 }
+
+}  // namespace sotto::test::invariants_test

@@ -6,8 +6,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::known_answers_test {
 
 namespace {
 
@@ -95,3 +94,5 @@ TEST_CASE("with noise, ECD needs a grid that holds the extrapolated model") {
   CHECK(narrow > wide);  // it saturates
   CHECK(relative > wide);
 }
+
+}  // namespace sotto::test::known_answers_test

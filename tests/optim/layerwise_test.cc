@@ -12,7 +12,7 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/optim/step_rule_info.h>
 
-using namespace sotto;
+namespace sotto::test::layerwise_test {
 
 namespace {
 
@@ -256,3 +256,5 @@ TEST_CASE("clipping comes before weight decay and momentum in every rule") {
     }
   }
 }
+
+}  // namespace sotto::test::layerwise_test

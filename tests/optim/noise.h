@@ -1,14 +1,25 @@
-// Gradients that are drawn, and do not depend on the model: what nodes end at is then the sum of
-// known steps, whatever they send.
+// Vectors that are drawn; and gradients that are, and do not depend on the model: what nodes end at
+// is then the sum of known steps, whatever they send.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <sotto/base/philox.h>
 #include <sotto/sim/lockstep.h>
 
 namespace sotto::test {
+
+/// Standard normal numbers.
+inline std::vector<float> gaussian(std::uint64_t seed, std::size_t count) {
+  RandomStream stream({.seed = seed, .purpose = Purpose::test});
+  std::vector<float> values(count);
+  std::ranges::generate(values, [&] { return static_cast<float>(stream.normal()); });
+  return values;
+}
 
 /// Normal numbers, another mean at each node.
 inline GradientFunction noise_of(std::uint64_t seed) {

@@ -10,8 +10,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::non_finite_test {
 
 namespace {
 
@@ -246,3 +245,5 @@ TEST_CASE("a sum of gradients that overflows is noticed by all-reduce") {
   CHECK(status.message().find("sum of the gradients") != std::string::npos);
   CHECK(cluster.x == before);
 }
+
+}  // namespace sotto::test::non_finite_test

@@ -14,8 +14,7 @@
 #include "optim/cluster.h"
 #include "optim/uneven.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::quasi_global_test {
 
 namespace {
 
@@ -333,3 +332,5 @@ TEST_CASE("quasi-global is refused where the mean model does not move by the nod
     }
   }
 }
+
+}  // namespace sotto::test::quasi_global_test

@@ -10,8 +10,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::refusal_test {
 
 namespace {
 
@@ -278,3 +277,5 @@ TEST_CASE("the default consensus step follows DeepSqueeze's rule") {
   const double sign_alpha = measure_alpha(*make_compressor("sign"), 10000, 4);
   CHECK(eta("sign", 1) == doctest::Approx(std::pow(sign_alpha, -2.0 / 3) - 1));
 }
+
+}  // namespace sotto::test::refusal_test

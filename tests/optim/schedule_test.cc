@@ -7,7 +7,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::schedule_test {
 
 TEST_CASE("a constant schedule is 1 after its warm-up, which rises linearly to 1") {
   CHECK(parse_schedule("constant", 100).multiplier(0) == 1);
@@ -90,3 +90,5 @@ TEST_CASE("a schedule that cannot be is refused, and the message says what would
   }
   CHECK_THROWS_AS(parse_schedule("cosine", 0), Error);
 }
+
+}  // namespace sotto::test::schedule_test

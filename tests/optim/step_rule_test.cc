@@ -15,7 +15,7 @@
 #include <sotto/base/names.h>
 #include <sotto/optim/step_rule_info.h>
 
-using namespace sotto;
+namespace sotto::test::step_rule_test {
 
 namespace {
 
@@ -380,3 +380,5 @@ TEST_CASE("the facts of a step rule are those of the rule that is made") {
     }
   }
 }
+
+}  // namespace sotto::test::step_rule_test

@@ -10,7 +10,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/sim/network/network.h>
 
-using namespace sotto;
+namespace sotto::test::acknowledgements_test {
 
 namespace {
 
@@ -185,3 +185,5 @@ TEST_CASE("whenever one looks, the acknowledgement leaves no sooner and hardly l
     CHECK(to_seconds(now) <= leaves_s + 2e-9);
   }
 }
+
+}  // namespace sotto::test::acknowledgements_test

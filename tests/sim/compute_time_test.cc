@@ -8,7 +8,7 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::compute_time_test {
 
 TEST_CASE("the mean time of a gradient is that of many draws") {
   const std::uint64_t seed = test::drawn_seed();
@@ -30,3 +30,5 @@ TEST_CASE("the mean time of a gradient is that of many draws") {
     CHECK(sum / kDraws == doctest::Approx(mean_seconds(time)).epsilon(0.045));
   }
 }
+
+}  // namespace sotto::test::compute_time_test

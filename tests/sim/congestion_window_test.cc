@@ -10,7 +10,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/sim/network/network.h>
 
-using namespace sotto;
+namespace sotto::test::congestion_window_test {
 
 namespace {
 
@@ -252,3 +252,5 @@ TEST_CASE("with slow start, too, bytes are conserved and no link is above its ca
     }
   }
 }
+
+}  // namespace sotto::test::congestion_window_test

@@ -8,7 +8,7 @@
 
 #include "job.h"
 
-using namespace sotto;
+namespace sotto::test::end_of_time_test {
 
 namespace {
 
@@ -110,3 +110,5 @@ TEST_CASE("a cut link, and a node suspended for good, are not taken for the end 
     CHECK(node.status.message().find("nothing is left that could wake it") != std::string::npos);
   }
 }
+
+}  // namespace sotto::test::end_of_time_test

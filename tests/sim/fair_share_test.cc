@@ -9,7 +9,7 @@
 
 #include <sotto/base/philox.h>
 
-using namespace sotto;
+namespace sotto::test::fair_share_test {
 
 TEST_CASE("two flows share a link, and the one with a narrower link leaves its rest to the other") {
   const std::vector<double> capacities = {100, 30};
@@ -126,3 +126,5 @@ TEST_CASE("weights and usages that span twelve decades are shared fairly too") {
   MESSAGE("worst breach: ", worst);
   CHECK(worst < 1e-9);
 }
+
+}  // namespace sotto::test::fair_share_test

@@ -5,7 +5,7 @@
 
 #include "sim/asymmetric.h"
 
-using namespace sotto;
+namespace sotto::test::faults_test {
 
 namespace {
 
@@ -130,3 +130,5 @@ TEST_CASE("a run in which all stand still for good ends then, whatever links do 
   options.events[2].kind = NodeEvent::Kind::resume;
   CHECK(play(pair(), platform, options).end > 2 * kLater);
 }
+
+}  // namespace sotto::test::faults_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::fifo_test {
 
 TEST_CASE("a queue that is never empty keeps its order, and its memory small") {
   Fifo<int> queue;
@@ -18,3 +18,5 @@ TEST_CASE("a queue that is never empty keeps its order, and its memory small") {
   queue.clear();
   CHECK(queue.empty());
 }
+
+}  // namespace sotto::test::fifo_test

@@ -8,7 +8,7 @@
 
 #include <sotto/sim/engine/gradient_pool.h>
 
-using namespace sotto;
+namespace sotto::test::gradient_pool_test {
 
 TEST_CASE("gradients of nodes that are gone make room for those that are wanted") {
   constexpr int kGone = 200;  // more than workers may be ahead
@@ -33,3 +33,5 @@ TEST_CASE("gradients of nodes that are gone make room for those that are wanted"
   pool.wait(kGone);
   pool.drain();
 }
+
+}  // namespace sotto::test::gradient_pool_test

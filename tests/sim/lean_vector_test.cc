@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::lean_vector_test {
 
 TEST_CASE("a lean vector owns its elements and takes one pointer") {
   static_assert(sizeof(LeanVector<int>) == sizeof(void*));
@@ -33,3 +33,5 @@ TEST_CASE("a lean vector owns its elements and takes one pointer") {
   }
   CHECK(counted.use_count() == 1);
 }
+
+}  // namespace sotto::test::lean_vector_test

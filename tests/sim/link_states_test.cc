@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::link_states_test {
 
 namespace {
 
@@ -98,3 +98,5 @@ TEST_CASE("a factor of bandwidth is in what is narrowest, and in what a packet w
   links.count_flow(std::vector<LinkId>{0}, true);
   CHECK(links.queueing_delay(kWay, 1'000) == kMs / 2);
 }
+
+}  // namespace sotto::test::link_states_test

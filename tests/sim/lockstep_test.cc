@@ -10,7 +10,7 @@
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::lockstep_test {
 
 namespace {
 
@@ -90,3 +90,5 @@ TEST_CASE("a frame that nobody awaits is a fault, and named") {
   CHECK(status.fault() == Fault::unexpected);
   CHECK(status.message() == "node 0 sends to node 1, which awaits nothing");
 }
+
+}  // namespace sotto::test::lockstep_test

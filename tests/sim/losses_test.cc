@@ -10,7 +10,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/sim/network/network.h>
 
-using namespace sotto;
+namespace sotto::test::losses_test {
 
 namespace {
 
@@ -284,3 +284,5 @@ TEST_CASE("losses leave shares fair and no link above its capacity") {
     }
   }
 }
+
+}  // namespace sotto::test::losses_test

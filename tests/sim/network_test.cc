@@ -9,7 +9,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 
-using namespace sotto;
+namespace sotto::test::network_test {
 
 namespace {
 
@@ -327,3 +327,5 @@ TEST_CASE("platforms refuse what cannot be, and name it") {
       platform.route(0, 1),
       "route: 'host 0 to host 1' is refused: the platform has no link between them", Error);
 }
+
+}  // namespace sotto::test::network_test

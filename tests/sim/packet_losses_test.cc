@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::packet_losses_test {
 
 namespace {
 
@@ -58,3 +58,5 @@ TEST_CASE("links in a row lose as their chances say together, and a link without
   CHECK(count(PacketLosses({}, key), 1'000).lost == 0);
   CHECK(count(PacketLosses({{0, 0}}, key), 1'000).lost == 0);
 }
+
+}  // namespace sotto::test::packet_losses_test

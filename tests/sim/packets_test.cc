@@ -3,7 +3,7 @@
 
 #include <sotto/sim/network/network.h>
 
-using namespace sotto;
+namespace sotto::test::packets_test {
 
 namespace {
 
@@ -90,3 +90,5 @@ TEST_CASE("a cut on the way back does not hold a window for ever") {
   CHECK(queue.now() > 1'000 * kMs);
   CHECK_FALSE(network.step());
 }
+
+}  // namespace sotto::test::packets_test

@@ -11,7 +11,7 @@
 #include <sotto/sim/timing_job.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::phases_test {
 
 TEST_CASE("how busy a link was is told of what it could carry, changes and cuts included") {
   constexpr SimTime kMs = 1'000'000;
@@ -96,3 +96,5 @@ TEST_CASE("a codec takes as long as the vector is, however small its frame") {
   CHECK(codec_of(100'064) == 10 * 3 * kMs);
   CHECK(codec_of(3'200) == 10 * 3 * kMs);
 }
+
+}  // namespace sotto::test::phases_test

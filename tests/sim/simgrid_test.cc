@@ -18,7 +18,7 @@
 
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::simgrid_test {
 
 #ifdef SOTTO_SIMGRID_ORACLE
 
@@ -267,3 +267,5 @@ TEST_CASE("random cases with LV08's factors, acknowledgements and weights too") 
   }
 #endif
 }
+
+}  // namespace sotto::test::simgrid_test

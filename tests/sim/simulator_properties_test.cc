@@ -14,7 +14,7 @@
 
 #include "job.h"
 
-using namespace sotto;
+namespace sotto::test::simulator_properties_test {
 
 namespace {
 
@@ -191,3 +191,5 @@ TEST_CASE("what is awaited while its sender stands still leaves when it goes on"
   CHECK(report.nodes[0].end == 50 * kMs);
   CHECK(report.nodes[1].end == 58 * kMs);
 }
+
+}  // namespace sotto::test::simulator_properties_test

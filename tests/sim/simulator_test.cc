@@ -18,7 +18,7 @@
 
 #include "job.h"
 
-using namespace sotto;
+namespace sotto::test::simulator_test {
 
 namespace {
 
@@ -528,3 +528,5 @@ TEST_CASE("a simulation that cannot be is refused") {
   options.network.latency_factor = 0;
   refused(options, star);
 }
+
+}  // namespace sotto::test::simulator_test

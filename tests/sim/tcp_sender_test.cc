@@ -12,7 +12,7 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::tcp_sender_test {
 
 namespace {
 
@@ -208,3 +208,5 @@ TEST_CASE("a time-out doubles up to its bound, however long the round trip") {
     }
   }
 }
+
+}  // namespace sotto::test::tcp_sender_test

@@ -7,7 +7,7 @@
 
 #include "job.h"
 
-using namespace sotto;
+namespace sotto::test::thread_shortage_test {
 
 TEST_CASE("whichever thread for gradients the system does not give, the simulation is refused") {
   Job job;
@@ -22,3 +22,5 @@ TEST_CASE("whichever thread for gradients the system does not give, the simulati
   }
   (void)simulate(job, options, platform);
 }
+
+}  // namespace sotto::test::thread_shortage_test

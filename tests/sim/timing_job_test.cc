@@ -15,7 +15,7 @@
 
 #include "optim/with_freeze.h"
 
-using namespace sotto;
+namespace sotto::test::timing_job_test {
 
 namespace {
 
@@ -265,3 +265,5 @@ TEST_CASE("a timing job of buckets sends as many bytes as they, and takes as lon
     CHECK(to_seconds(played.end) == doctest::Approx(to_seconds(real.end)).epsilon(0.05));
   }
 }
+
+}  // namespace sotto::test::timing_job_test

@@ -14,7 +14,7 @@
 
 #include "sim/job.h"
 
-using namespace sotto;
+namespace sotto::test::traces_test {
 
 namespace {
 
@@ -338,3 +338,5 @@ TEST_CASE("a trace that is infinitely wide is refused") {
   CHECK_THROWS_WITH_AS(arrival(traced_pair(trace_of({0, kS}, {1e6, 0}, 2 * kS), 0, kUnlimited), 1),
                        doctest::Contains("not infinitely"), Error);
 }
+
+}  // namespace sotto::test::traces_test

@@ -8,7 +8,7 @@
 
 #include "sim/asymmetric.h"
 
-using namespace sotto;
+namespace sotto::test::transport_test {
 
 namespace {
 
@@ -174,3 +174,5 @@ TEST_CASE("jitter changes when messages of a connection arrive, and not their or
   }
   CHECK(arrivals(true) == expected);
 }
+
+}  // namespace sotto::test::transport_test

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/state/site_folder.h>
 
 #include "bench/sitelab/audit.h"
 #include "bench/sitelab/growth.h"
@@ -20,7 +20,8 @@
 #include "support/free_port.h"
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::parts_test {
+
 using namespace sotto::sitelab;
 using sotto::test::loopback;
 
@@ -195,3 +196,5 @@ TEST_CASE(
   REQUIRE(found.ok());
   CHECK_FALSE(found->has_value());
 }
+
+}  // namespace sotto::test::parts_test

@@ -2,8 +2,6 @@
 // long one is examples/faults/real-soak.toml.
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,9 +10,10 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
+#include "support/read_file.h"
 #include "support/skip.h"
 
-using namespace sotto::test;
+namespace sotto::test::real_sites_test {
 
 namespace {
 
@@ -27,11 +26,6 @@ Ended faults(const Scratch& scratch, const std::string& text, const Arguments& m
   Arguments all = {SOTTO_SITELAB, scratch.write("plan.toml", text).string(), "--json", "-"};
   all.insert(all.end(), more.begin(), more.end());
   return Process(all).wait();
-}
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 int count(const std::string& text, std::string_view part) {
@@ -113,7 +107,7 @@ TEST_CASE("real sites: who was replaced and goes on leaves its successor's chann
           .json();
   CHECK(found.at("violation").is_null());
   CHECK(found.at("starts") == 4);
-  const std::string log = read(kept / "site-0" / "log");
+  const std::string log = read_file(kept / "site-0" / "log");
   CHECK_MESSAGE(count(log, "peer-contested") == 1, log);
   CHECK_MESSAGE(count(log, "\"peer-up\"") == 3, log);  // site 1, and both processes of site 2
 }
@@ -136,7 +130,7 @@ TEST_CASE("real sites: 64 MiB message at 1 Mbit/s, in small: nobody is taken for
   CHECK(found.at("rounds")[0] >= 4);
   CHECK(std::abs(found.at("mass").at("lost").get<double>()) <= 1e-9);
   for (const char* site : {"site-0", "site-1", "site-2"}) {
-    const std::string log = read(kept / site / "log");
+    const std::string log = read_file(kept / site / "log");
     CHECK_MESSAGE(count(log, "nothing was heard") == 0, log);
   }
 }
@@ -211,3 +205,5 @@ TEST_CASE("what cannot be done to real sites is refused by name") {
   CHECK(refused.status == 2);
   CHECK_MESSAGE(contains(refused.err, "push-sum"), refused.err);
 }
+
+}  // namespace sotto::test::real_sites_test

@@ -9,8 +9,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::site_file_test {
 
 namespace {
 
@@ -122,3 +121,5 @@ TEST_CASE("a site's own steps are a count up to the interval, or chosen by speed
   CHECK_THROWS_WITH_AS(options_with("step-weighting = \"speed\"\n"),
                        doctest::Contains("it is work or equal"), Error);
 }
+
+}  // namespace sotto::test::site_file_test

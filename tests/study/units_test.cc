@@ -4,7 +4,8 @@
 #include <sotto/sim/network/platform.h>
 #include <sotto/study/units.h>
 
-using namespace sotto;
+namespace sotto::test::units_test {
+
 using namespace sotto::study;
 
 TEST_CASE("durations are told with four digits, in a unit that fits") {
@@ -19,3 +20,5 @@ TEST_CASE("durations are told with four digits, in a unit that fits") {
   CHECK(rate_text(3.125e9) == "25 Gbit/s");
   CHECK(rate_text(kUnlimited) == "no limit");
 }
+
+}  // namespace sotto::test::units_test

@@ -1,13 +1,15 @@
 // What ARCHITECTURE.md names exists: files, and types and functions where it says that they are.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include "support/read_file.h"
+
+namespace sotto::test::architecture_test {
 
 namespace fs = std::filesystem;
 
@@ -15,25 +17,20 @@ namespace {
 
 const fs::path kTree = SOTTO_SOURCE_DIR;
 
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// The page, each run of blanks and line ends one blank.
 std::string page() {
-  return std::regex_replace(text_of(kTree / "ARCHITECTURE.md"), std::regex(R"(\s+)"), " ");
+  return std::regex_replace(read_file(kTree / "ARCHITECTURE.md"), std::regex(R"(\s+)"), " ");
 }
 
 /// The text of a file, or of all sources in a folder.
 std::string sources_at(const fs::path& path) {
   if (!fs::is_directory(path)) {
-    return text_of(path);
+    return read_file(path);
   }
   std::string text;
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     if (entry.is_regular_file()) {
-      text += text_of(entry.path());
+      text += read_file(entry.path());
     }
   }
   return text;
@@ -85,3 +82,5 @@ TEST_CASE("the files that ARCHITECTURE.md names are in the tree") {
                   match[1].str());
   }
 }
+
+}  // namespace sotto::test::architecture_test

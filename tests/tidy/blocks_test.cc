@@ -12,6 +12,8 @@
 
 #include "support/blocks.h"
 
+namespace sotto::test::blocks_test {
+
 namespace fs = std::filesystem;
 using sotto::test::all_blocks;
 using sotto::test::Block;
@@ -172,3 +174,5 @@ TEST_CASE("blocks are read as they are written") {
       {"A=1", "b", "--c", "d e", "f|g"}, {"j"}, {"k", "l"}, {"m"}, {"n"}, {"o"}};
   CHECK(commands_of(block) == commands);
 }
+
+}  // namespace sotto::test::blocks_test

@@ -3,7 +3,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -12,6 +11,10 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include "support/read_file.h"
+
+namespace sotto::test::tidy_test {
 
 namespace fs = std::filesystem;
 
@@ -57,11 +60,6 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sites/live",
       "sites/process", "observe", "study"}},
 };
-
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::vector<std::string> read_lines(const fs::path& path) {
   std::ifstream in(path);
@@ -244,7 +242,7 @@ TEST_CASE("no test's name has a semicolon") {
                         std::regex::multiline);
   std::size_t names = 0;
   for (const auto& path : sources_in(kRoot / "tests")) {
-    const std::string text = read_text(path);
+    const std::string text = read_file(path);
     for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
       CHECK_MESSAGE((*match)[1].str().find(';') == std::string::npos, shown(path), ": ",
                     (*match)[1].str());
@@ -252,6 +250,23 @@ TEST_CASE("no test's name has a semicolon") {
     }
   }
   CHECK(names > 2000);
+}
+
+TEST_CASE("each test file has the namespace of its name, as files are compiled together") {
+  const std::regex test_file(R"(.*/(\w+_test)\.cc)");
+  std::size_t files = 0;
+  for (const auto& path : sources_in(kRoot / "tests")) {
+    std::smatch name;
+    const std::string place = path.generic_string();
+    if (!std::regex_match(place, name, test_file)) {
+      continue;
+    }
+    const std::string expected = "\nnamespace sotto::test::" + name[1].str() + " {\n";
+    CHECK_MESSAGE(read_file(path).find(expected) != std::string::npos, shown(path), " lacks",
+                  expected);
+    ++files;
+  }
+  CHECK(files > 400);
 }
 
 TEST_CASE("functions keep their length") {
@@ -359,7 +374,7 @@ TEST_CASE("links between the documents lead somewhere") {
 }
 
 TEST_CASE("the README leads to every page") {
-  const std::string readme = read_text(kRoot / "README.md");
+  const std::string readme = read_file(kRoot / "README.md");
   std::size_t pages = 0;
   for (const auto& entry : fs::directory_iterator(kRoot / "docs")) {
     if (entry.path().extension() == ".md") {
@@ -405,7 +420,7 @@ TEST_CASE("an error names its setting as its field, in snake case") {
   folders.push_back("cli");
   for (const char* folder : folders) {
     for (const auto& path : sources_in(kRoot / folder)) {
-      const std::string text = read_text(path);
+      const std::string text = read_file(path);
       for (const std::regex* wrong : {&dashed, &in_text}) {
         std::smatch found;
         CHECK_MESSAGE(!std::regex_search(text, found, *wrong), path.string(), ": ", found.str());
@@ -433,3 +448,5 @@ TEST_CASE("libraries name settings as data, and no flags of the program") {
     }
   }
 }
+
+}  // namespace sotto::test::tidy_test

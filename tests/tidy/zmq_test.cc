@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+namespace sotto::test::zmq_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("ZeroMQ's traps 3, 4 and 5: no stolen routes, no heartbeats, no silent
   CHECK(count(text, "heartbeat_") == 0);
   CHECK(count(text, "sockopt::router_mandatory, 1") == count(text, "socket_type::router"));
 }
+
+}  // namespace sotto::test::zmq_test

@@ -9,7 +9,7 @@
 #include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::drawing_test {
 
 namespace {
 
@@ -123,3 +123,5 @@ TEST_CASE("a graph with its load has an arrow for each edge that carries somethi
   CHECK(load_colour(2) == load_colour(1));
   CHECK_THROWS_AS(draw_load_svg(*make_topology("ring", 500), edges), Error);
 }
+
+}  // namespace sotto::test::drawing_test

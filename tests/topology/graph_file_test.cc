@@ -16,7 +16,7 @@
 #include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::graph_file_test {
 
 namespace {
 
@@ -396,3 +396,5 @@ TEST_CASE("damaged files give a graph or an error, nothing else") {
     survives(text);
   }
 }
+
+}  // namespace sotto::test::graph_file_test

@@ -14,8 +14,7 @@
 
 #include "topology/flat_topology.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::node_groups_test {
 
 namespace {
 
@@ -106,3 +105,5 @@ TEST_CASE("the flat graph of groups is as stochastic and symmetric as the graph 
     }
   }
 }
+
+}  // namespace sotto::test::node_groups_test

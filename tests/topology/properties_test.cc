@@ -4,7 +4,7 @@
 #include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::properties_test {
 
 TEST_CASE("undirected families are symmetric and doubly stochastic") {
   for (const std::string spec : {"ring", "complete", "star", "line", "grid", "torus"}) {
@@ -77,3 +77,5 @@ TEST_CASE("connectivity is strong, and over all rounds together") {
   CHECK(connected(3, {{{0, 1, 0.5}, {1, 2, 0.5}, {2, 0, 0.5}}}));
   CHECK_FALSE(connected(4, {{{0, 1, 0.5}, {1, 0, 0.5}, {2, 3, 0.5}, {3, 2, 0.5}}}));
 }
+
+}  // namespace sotto::test::properties_test

@@ -10,7 +10,7 @@
 #include <sotto/topology/properties.h>
 #include <sotto/topology/spectrum.h>
 
-using namespace sotto;
+namespace sotto::test::registry_test {
 
 namespace {
 
@@ -226,3 +226,5 @@ TEST_CASE("over many random graphs, what must hold of every topology holds") {
     CHECK(in_count == 2 * graph.edges);
   }
 }
+
+}  // namespace sotto::test::registry_test

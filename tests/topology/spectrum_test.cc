@@ -12,7 +12,8 @@
 #include <sotto/topology/registry.h>
 #include <sotto/topology/spectrum.h>
 
-using namespace sotto;
+namespace sotto::test::spectrum_test {
+
 using doctest::Approx;
 
 namespace {
@@ -223,3 +224,5 @@ TEST_CASE("what does not connect does not mix") {
   CHECK(spectrum(swap).rho == Approx(1));
   CHECK(spectrum(swap).lambda_min == Approx(-1));
 }
+
+}  // namespace sotto::test::spectrum_test

@@ -11,7 +11,7 @@
 #include <sotto/topology/registry.h>
 #include <sotto/topology/spectrum.h>
 
-using namespace sotto;
+namespace sotto::test::time_varying_test {
 
 namespace {
 
@@ -260,3 +260,5 @@ TEST_CASE("a time-varying graph that cannot be is refused with what would do") {
   CHECK(mentions(refusal("matching:65536", 1000), "fewer rounds would do"));
   CHECK(make_topology("matching:1", 2)->nodes() == 2);
 }
+
+}  // namespace sotto::test::time_varying_test

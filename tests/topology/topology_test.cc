@@ -7,7 +7,7 @@
 #include <sotto/base/error.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::topology_test {
 
 namespace {
 
@@ -127,3 +127,5 @@ TEST_CASE("a graph that is none is refused") {
   CHECK_THROWS_AS(Topology("self", 2, {{}}, {{1.0, -0.1}}), Error);
   CHECK_THROWS_AS(Topology("self", 2, {{}}, {{1.0, 1.0}, {1.0, 1.0}}), Error);
 }
+
+}  // namespace sotto::test::topology_test

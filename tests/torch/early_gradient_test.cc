@@ -3,6 +3,8 @@
 
 #include <limits>
 
+namespace sotto::test::early_gradient_test {
+
 using namespace torch_test;
 
 namespace {
@@ -288,3 +290,5 @@ TEST_CASE("a batch whose first early gradient is a NaN is skipped, and leaves no
     optimizer.finish();
   });
 }
+
+}  // namespace sotto::test::early_gradient_test

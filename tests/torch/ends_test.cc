@@ -4,6 +4,8 @@
 
 #include "torch/nets.h"
 
+namespace sotto::test::ends_test {
+
 using namespace torch_test;
 
 namespace {
@@ -129,3 +131,5 @@ TEST_CASE("torch: other options that one node alone changes are found") {
     }
   }
 }
+
+}  // namespace sotto::test::ends_test

@@ -21,7 +21,7 @@
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/comm/trust/keys.h>
 
-using namespace sotto::test;
+namespace sotto::test::examples_test {
 
 namespace {
 
@@ -425,3 +425,5 @@ TEST_CASE("three sites train a GPT by AdamW of libtorch's, and one is killed, an
   }
 }
 #endif
+
+}  // namespace sotto::test::examples_test

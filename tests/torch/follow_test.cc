@@ -4,6 +4,8 @@
 
 #include "torch/nets.h"
 
+namespace sotto::test::follow_test {
+
 using namespace torch_test;
 
 namespace {
@@ -439,3 +441,5 @@ TEST_CASE("a copy's parameter that is replaced, and one that shares its own memo
       message_of([&] { DistributedOptimizer(torch::optim::SGD({shared}, 0.1), job(1, "dpsgd")); }),
       "'expanded' is refused"));
 }
+
+}  // namespace sotto::test::follow_test

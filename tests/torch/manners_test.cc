@@ -12,6 +12,8 @@
 
 #include <sotto/trainers/torch/parameter_state.h>
 
+namespace sotto::test::manners_test {
+
 using namespace torch_test;
 
 namespace {
@@ -393,3 +395,5 @@ TEST_CASE("float64 is trained through a float32 copy") {
   }
   CHECK(same_bits(half_way, twice));
 }
+
+}  // namespace sotto::test::manners_test

@@ -5,6 +5,8 @@
 
 #include <sotto/trainers/torch/row_link.h>
 
+namespace sotto::test::row_link_test {
+
 using namespace torch_test;
 
 namespace {
@@ -268,3 +270,5 @@ TEST_CASE("ends of a torch link with other settings refuse each other") {
   });
   CHECK(contains(thrown[1], "another list of stages"));
 }
+
+}  // namespace sotto::test::row_link_test

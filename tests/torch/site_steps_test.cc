@@ -14,6 +14,8 @@
 
 #include "support/skip.h"
 
+namespace sotto::test::site_steps_test {
+
 using namespace torch_test;
 
 namespace {
@@ -154,3 +156,5 @@ TEST_CASE("what cannot make a site's steps is refused") {
                                   site.options(), ""),
       doctest::Contains("LBFGS"), sotto::Error);
 }
+
+}  // namespace sotto::test::site_steps_test

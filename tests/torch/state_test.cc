@@ -3,6 +3,8 @@
 
 #include "torch/nets.h"
 
+namespace sotto::test::state_test {
+
 using namespace torch_test;
 
 namespace {
@@ -424,3 +426,5 @@ TEST_CASE("a state brings back the rate of each group, as a scheduler left them"
     CHECK(same_bits(net->second->weight, other->second->weight));
   }
 }
+
+}  // namespace sotto::test::state_test

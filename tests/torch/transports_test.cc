@@ -3,6 +3,8 @@
 
 #include <sotto/comm/transport.h>
 
+namespace sotto::test::transports_test {
+
 using namespace torch_test;
 
 namespace {
@@ -37,3 +39,5 @@ TEST_CASE("every transport gives the same bits beside libtorch") {
     }
   }
 }
+
+}  // namespace sotto::test::transports_test

@@ -12,8 +12,7 @@
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::agreement_test {
 
 namespace {
 
@@ -152,3 +151,5 @@ TEST_CASE("50 rounds over ZeroMQ equal 50 rounds in lock step, bit for bit") {
   }
   check_transport("zmq");
 }
+
+}  // namespace sotto::test::agreement_test

@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/sites/process/site_state_file.h>
+#include <sotto/sites/process/state/site_state_file.h>
 #include <sotto/trainers/files/checkpoint.h>
 
 #include "../../trainers/data/loaders/idx.h"
@@ -20,7 +20,7 @@
 #include "support/scratch.h"
 #include "trainers/gzip.h"
 
-using namespace sotto;
+namespace sotto::test::bad_inputs_test {
 
 namespace {
 
@@ -144,3 +144,5 @@ TEST_CASE("bad input: an expansion bomb: what a packed file may become is capped
       (void)read_idx(scratch.write("more.gz", test::gzip(small + std::string(1 << 20, '\0'))), 3),
       Error);
 }
+
+}  // namespace sotto::test::bad_inputs_test

@@ -9,8 +9,7 @@
 
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::carried_values_test {
 
 namespace {
 
@@ -109,3 +108,5 @@ TEST_CASE("carried values: nodes that are out of data bring theirs, and other le
     CHECK(fault.message().find("carried-values") != std::string::npos);
   }
 }
+
+}  // namespace sotto::test::carried_values_test

@@ -13,8 +13,7 @@
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::cause_test {
 
 namespace {
 
@@ -170,3 +169,5 @@ TEST_CASE("a store that is gone costs whoever gives up a moment, and no more") {
   CHECK(optimizer.give_up({Fault::io, "enough"}).message() == "node 0: enough");
   CHECK(optimizer.step(std::vector<float>(kDimension, 0.5F)).message() == "node 0: enough");
 }
+
+}  // namespace sotto::test::cause_test

@@ -9,8 +9,7 @@
 #include "scripted_transport.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::driver_test {
 
 namespace {
 
@@ -211,3 +210,5 @@ TEST_CASE("a driver can be dropped in the middle of an exchange") {
   REQUIRE(driver.begin_round().ok());
   // Nobody will answer for an hour; the destructor must not wait for it.
 }
+
+}  // namespace sotto::test::driver_test

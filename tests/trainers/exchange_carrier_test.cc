@@ -12,8 +12,8 @@
 #include "scripted_transport.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::exchange_carrier_test {
+
 using internal::ExchangeCarrier;
 
 namespace {
@@ -172,3 +172,5 @@ TEST_CASE("a carrier stops in the middle of an exchange, and again") {
   owner.carrier.stop();
   CHECK(owner.rounds.empty());
 }
+
+}  // namespace sotto::test::exchange_carrier_test

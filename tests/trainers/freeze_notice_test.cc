@@ -13,8 +13,7 @@
 
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::freeze_notice_test {
 
 namespace {
 
@@ -133,3 +132,5 @@ TEST_CASE("a whole run tells its observer when the variance freezes") {
     CHECK(listener.after == std::vector<Round>{*ClusterOptions().freeze_step + agreement - 1});
   }
 }
+
+}  // namespace sotto::test::freeze_notice_test

@@ -13,8 +13,7 @@
 
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::gradient_parts_test {
 
 namespace {
 
@@ -221,3 +220,5 @@ TEST_CASE("bad input: a part that cuts a tensor, with a step rule that takes who
   REQUIRE(part(0, kLong / 2).ok());
   CHECK(optimizer.step().ok());
 }
+
+}  // namespace sotto::test::gradient_parts_test

@@ -14,8 +14,7 @@
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::groups_test {
 
 namespace {
 
@@ -139,3 +138,5 @@ TEST_CASE("a graph that does not fit the groups is refused") {
   options.topology = "torus:2x3";
   CHECK_THROWS_AS(Optimizer(options, x), Error);
 }
+
+}  // namespace sotto::test::groups_test

@@ -3,13 +3,12 @@
 
 #include <zlib.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
 
+#include "support/read_file.h"
 #include "support/scratch.h"
 
 namespace sotto::test {
@@ -24,8 +23,7 @@ inline std::string gzip(std::string_view content) {
     REQUIRE(gzwrite(out, content.data(), static_cast<unsigned>(content.size())) > 0);
   }
   REQUIRE(gzclose(out) == Z_OK);
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return read_file(file);
 }
 
 }  // namespace sotto::test

@@ -12,8 +12,7 @@
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::local_steps_test {
 
 namespace {
 
@@ -168,3 +167,5 @@ TEST_CASE("nodes agree on the interval and the outer rule") {
   CHECK_FALSE(
       first_difference(here, agreement([](Options o) { o.outer_after_mixing = true; })).empty());
 }
+
+}  // namespace sotto::test::local_steps_test

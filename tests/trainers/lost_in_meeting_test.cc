@@ -11,8 +11,8 @@
 #include "support/scratch.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::lost_in_meeting_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -67,3 +67,5 @@ TEST_CASE("a node that dies before it meets the others is missed at once, at all
     }
   }
 }
+
+}  // namespace sotto::test::lost_in_meeting_test

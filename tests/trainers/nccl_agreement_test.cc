@@ -11,8 +11,7 @@
 
 #include <sotto/trainers/driver.h>
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::nccl_agreement_test {
 
 namespace {
 
@@ -108,3 +107,5 @@ TEST_CASE("every algorithm over nccl equals threads and lock step, bit for bit")
     }
   }
 }
+
+}  // namespace sotto::test::nccl_agreement_test

@@ -16,8 +16,7 @@
 
 #include "trainers/watcher.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::observer_test {
 
 namespace {
 
@@ -197,3 +196,5 @@ TEST_CASE("local steps are measured in a round that sends") {
   completed(options, &watcher);
   CHECK(watcher.evaluations.front().nodes[0].compression.has_value());
 }
+
+}  // namespace sotto::test::observer_test

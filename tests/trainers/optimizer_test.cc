@@ -17,8 +17,8 @@
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::optimizer_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -419,3 +419,5 @@ TEST_CASE(
     CHECK_MESSAGE(contains(ends[1].message(), "node 0 was told to stop"), ends[1].message());
   }
 }
+
+}  // namespace sotto::test::optimizer_test

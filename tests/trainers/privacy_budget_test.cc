@@ -10,8 +10,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::privacy_budget_test {
 
 namespace {
 
@@ -116,3 +115,5 @@ TEST_CASE("a step whose ledger cannot be written must not leave") {
   CHECK(budget.enter_step().fault() == Fault::io);
   CHECK(budget.steps() == 0);
 }
+
+}  // namespace sotto::test::privacy_budget_test

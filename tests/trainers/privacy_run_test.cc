@@ -14,8 +14,7 @@
 #include "trainers/nodes.h"
 #include "trainers/watcher.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::privacy_run_test {
 
 namespace {
 
@@ -207,3 +206,5 @@ TEST_CASE("a checkpoint of one promise is not gone on from under another") {
   options.optimizer.privacy.reset();
   CHECK(contains(refusal([&] { (void)run_threads(options, tasks(), {}); }), "privacy-unit"));
 }
+
+}  // namespace sotto::test::privacy_run_test

@@ -21,8 +21,7 @@
 #include "trainers/nodes.h"
 #include "trainers/watcher.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::report_test {
 
 namespace {
 
@@ -412,3 +411,5 @@ TEST_CASE("a loss that is no number is an evaluation all the same, and one may f
   CHECK(watcher.evaluations[2].point.loss == 0.25);
   CHECK(watcher.evaluations[2].nodes.size() == kNodes);
 }
+
+}  // namespace sotto::test::report_test

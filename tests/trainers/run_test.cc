@@ -19,8 +19,7 @@
 #include "trainers/nodes.h"
 #include "trainers/watcher.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::run_test {
 
 namespace {
 
@@ -308,3 +307,5 @@ TEST_CASE(
   }
   (void)completed(run_options(3));
 }
+
+}  // namespace sotto::test::run_test

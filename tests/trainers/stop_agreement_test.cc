@@ -18,8 +18,8 @@
 #include "support/seed.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::stop_agreement_test {
+
 using internal::EndReason;
 using internal::RunNews;
 using internal::StopAgreement;
@@ -240,3 +240,5 @@ TEST_CASE("what another node says of its end is read with care") {
     }
   }
 }
+
+}  // namespace sotto::test::stop_agreement_test

@@ -11,7 +11,8 @@
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
-using namespace sotto;
+namespace sotto::test::thread_shortage_test {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("node 0 without a thread for its sign of life has a shortage, and no wrong request") {
@@ -40,3 +41,5 @@ TEST_CASE("an optimizer without a thread for its communication ends with a fault
   CHECK(status.message().find("communication: the system gave 0 of 1 ") != std::string::npos);
   CHECK(optimizer.step(model).fault() == Fault::io);
 }
+
+}  // namespace sotto::test::thread_shortage_test

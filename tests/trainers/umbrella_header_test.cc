@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace sotto::test::umbrella_header_test {
+
 TEST_CASE("a program that includes sotto.h alone has the optimizer, graphs and the simulator") {
   sotto::OptimizerOptions options;
   options.nodes = 1;
@@ -24,3 +26,5 @@ TEST_CASE("a program that includes sotto.h alone has the optimizer, graphs and t
                           .run();
   CHECK(report.messages == 3 * 4 * 2);
 }
+
+}  // namespace sotto::test::umbrella_header_test

@@ -21,8 +21,8 @@
 #include "support/skip.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::uneven_ends_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -590,3 +590,5 @@ TEST_CASE(
   });
   CHECK_MESSAGE(tells(statuses[1].message(), "the disk is full"), statuses[1].message());
 }
+
+}  // namespace sotto::test::uneven_ends_test

@@ -14,8 +14,7 @@
 #include "support/seed.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::weights_test {
 
 namespace {
 
@@ -192,3 +191,5 @@ TEST_CASE("nodes with and without weights are told so when they meet") {
     CHECK(node.status.message().find("weighted") != std::string::npos);
   }
 }
+
+}  // namespace sotto::test::weights_test

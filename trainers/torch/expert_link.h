@@ -11,9 +11,9 @@
 //   loss(y).backward();
 //
 // `forward` is an autograd function. Gates, capacity, order of rows and memory are those of
-// ExpertExchange (groups/expert_exchange.h); which tokens are dropped depends on the scores alone.
-// Without compression, what comes is to the bit what one process with all experts makes of the same
-// tokens, where these are dealt to the nodes in contiguous runs.
+// ExpertExchange (groups/programs/expert_exchange.h); which tokens are dropped depends on the
+// scores alone. Without compression, what comes is to the bit what one process with all experts
+// makes of the same tokens, where these are dealt to the nodes in contiguous runs.
 //
 // All nodes make the same calls in the same order, forward and backward, each with its own tokens.
 // Where graphs are recorded, each forward has its backward at all nodes or at none; under
@@ -46,7 +46,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/comm/stores.h>
 #include <sotto/comm/trust/security.h>
-#include <sotto/groups/expert_exchange.h>
+#include <sotto/groups/programs/expert_exchange.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 namespace sotto::torch {

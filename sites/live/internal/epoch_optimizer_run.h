@@ -21,7 +21,6 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/allow_list.h>
-#include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/live/epoch_beginning.h>
@@ -29,13 +28,15 @@
 #include <sotto/sites/live/epoch_optimizer.h>
 #include <sotto/sites/live/epoch_options.h>
 #include <sotto/sites/live/epoch_reporter.h>
-#include <sotto/sites/live/epoch_state.h>
 #include <sotto/sites/live/founding_votes.h>
+#include <sotto/sites/process/by_roster/run_roster.h>
 #include <sotto/sites/process/called_node.h>
-#include <sotto/sites/process/run_roster.h>
-#include <sotto/sites/process/run_store.h>
-#include <sotto/sites/process/seed_store.h>
 #include <sotto/sites/process/site_of_options.h>
+
+#include "kept_model.h"
+#include "owed_step.h"
+#include "roster_sight.h"
+#include "run_claim.h"
 
 namespace sotto {
 
@@ -82,10 +83,10 @@ class EpochOptimizer::Run {
             .roster = roster_.get(),
             .links = links_ ? &*links_ : nullptr,
             .incarnation = incarnation_,
-            .up = up_,
+            .up = sight_.up,
             .founded = has_votes(),
             .empty = run_is_empty(),
-            .asked = asked_seeds_};
+            .asked = sight_.asked_seeds};
   }
 
   Status open();
@@ -99,14 +100,7 @@ class EpochOptimizer::Run {
   bool has_votes() const { return !votes_.found().empty() && !votes_given_up_; }
   /// Whether no node that is heard is in this node's run, or in any if it is in none.
   bool run_is_empty() const;
-  BeginningSight sight() const;
-  /// What the store of the seeds says of runs; nothing where there is none.
-  StoredRuns stored_runs() const;
-  BeginningSight::Founder founder(const StoredRuns& stored) const;
-  /// Asks the store that this node may begin a run, unless it has; whether it may.
-  bool claim_run();
-  /// This node does not want to begin a run any more.
-  void drop_claim();
+  BeginningSight beginning_sight() const;
   /// Joins a run, begins one, or gives one up, where it is time.
   Status follow_beginning();
   /// Begins a run, where nodes find each other by a store once that lets this one.
@@ -115,15 +109,10 @@ class EpochOptimizer::Run {
   void give_up_run();
   /// `founded`: the run that it founds; none: it joins. Zeros: its history is drawn.
   void make_member(const std::optional<sites::History>& founded);
-  /// Reads the model in the folder, and tells of it.
-  void load_state();
-  void tell_of_state() const;
   /// Steps of the model from which this node could begin a run.
   Round model_steps() const {
-    return member_ ? member_->applied() : begin_ ? begin_->step : Round{0};
+    return member_ ? member_->applied() : kept_.next() ? kept_.next()->step : Round{0};
   }
-  /// Writes the model to the folder where it is time; `now`: as it is, and waits for that.
-  void keep_state(bool now);
   /// Whether the parameters stay as they are.
   void keep_parameters(bool kept);
   /// Waits until `done` holds, as long as the caller wants to.
@@ -143,9 +132,6 @@ class EpochOptimizer::Run {
   Result<EpochStep> offered(const Status& taken, double loss);
   /// A fault of the member: the gradient's alone, or else this node's.
   Status refusal(const Status& status);
-  void require_none_pending() const;
-  /// Throws Error where a part of a gradient does not fit.
-  void require_part(std::size_t first, std::size_t elements) const;
   Result<EpochStep> local_step(std::span<const float> gradient, double loss);
   /// Says what is lost where this node goes before the others have let it go.
   void tell_what_is_lost() const;
@@ -168,40 +154,30 @@ class EpochOptimizer::Run {
   const Clock::time_point began_ = Clock::now();
   EpochReporter reporter_;
   std::optional<sites::EpochLocalSteps> local_;  ///< none: each gradient is one of the run's
-  EpochStateWriter state_;
+  KeptModel kept_;
   EpochBeginning beginning_;
-  std::optional<EpochState> begin_;  ///< the model for the next member; none: the parameters
-  std::optional<StoredRun> claim_;   ///< the run that it asks the store to begin
-  std::string state_warning_;        ///< of what was read from the folder
-  sites::History run_given_up_{};    ///< the run that it gave up last; zeros: none
-  bool stuck_ = false;               ///< it is a member, and too many are lost for it to go on
-  bool votes_given_up_ = false;      ///< the votes in the folder are of a run that was given up
-  bool founded_ = false;             ///< this process has begun the run that it is in
-  bool told_unsaved_ = false;
-  std::uint32_t stay_ = 0;  ///< of the next member
+  RunClaim claim_;
+  sites::History run_given_up_{};  ///< the run that it gave up last; zeros: none
+  bool stuck_ = false;             ///< it is a member, and too many are lost for it to go on
+  bool votes_given_up_ = false;    ///< the votes in the folder are of a run that was given up
+  bool founded_ = false;           ///< this process has begun the run that it is in
+  std::uint32_t stay_ = 0;         ///< of the next member
 
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
   std::optional<EpochLinks> links_;
   std::optional<sites::EpochMember> member_;
   sites::EpochTime search_began_{};  ///< when the roster was opened
-  std::size_t up_ = 0;               ///< nodes that are up, as the roster sees it
-  bool joined_ = false;              ///< the roster has let this node in
-  bool first_seed_ = false;          ///< it has the address of the first seed
+  RosterSight sight_;                ///< what the roster showed last
+  Clock::time_point asked_{};        ///< when
   bool leaves_ = false;              ///< it was told to finish
   bool took_part_ = false;           ///< it has been a member
-  bool others_ended_ = false;        ///< nodes that were in touch have ended, and the run with them
-  std::vector<std::string> asked_seeds_;  ///< those that are not this node
-  Clock::time_point asked_{};
-  Clock::time_point looked_{};  // at the run, whether it is to be given up
-  Clock::time_point pumped_{};  // when messages were taken in last
+  Clock::time_point looked_{};       ///< at the run, whether it is to be given up
+  Clock::time_point pumped_{};       ///< when messages were taken in last
 
-  bool kept_ = false;  ///< the caller is away, and the parameters stay as they are
+  bool caller_away_ = false;  ///< the parameters stay as they are
   std::atomic<bool> cancelled_{false};
-  GradientParts given_;  ///< parts of the gradient that the caller computes
-  bool misses_ = false;  ///< the gradient that the caller has is at another model than the run's
-  std::optional<double> pending_;  ///< the loss of the gradient that waits for its mean
-  std::optional<sites::EpochOutcome> outcome_;  ///< of that gradient
+  OwedStep owed_;
   Round round_ = 0;
   mutable CalledNode node_;  ///< last: it uses all members above
 };

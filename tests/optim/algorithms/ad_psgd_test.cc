@@ -13,8 +13,7 @@
 #include "optim/cluster.h"
 #include "optim/other_frames.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::ad_psgd_test {
 
 namespace {
 
@@ -331,3 +330,5 @@ TEST_CASE("a slow node holds up its partners and theirs, and nobody waits for a 
     CHECK(cluster.x == lockstep.x);
   }
 }
+
+}  // namespace sotto::test::ad_psgd_test

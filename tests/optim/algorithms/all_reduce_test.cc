@@ -16,8 +16,7 @@
 #include "optim/cluster.h"
 #include "optim/other_frames.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::all_reduce_test {
 
 namespace {
 
@@ -297,3 +296,5 @@ TEST_CASE("every step rule works behind all-reduce as it does alone") {
     CHECK(pair.x[1] == alone.x[0]);
   }
 }
+
+}  // namespace sotto::test::all_reduce_test

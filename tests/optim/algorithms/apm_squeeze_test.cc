@@ -12,8 +12,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::apm_squeeze_test {
 
 namespace {
 
@@ -409,3 +408,5 @@ TEST_CASE("one bit an element reaches what Adam reaches, with gradient noise") {
   CHECK(adam < 0.05);
   CHECK(squeezed < 2 * adam);
 }
+
+}  // namespace sotto::test::apm_squeeze_test

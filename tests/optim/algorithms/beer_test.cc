@@ -10,8 +10,7 @@
 #include "optim/cluster.h"
 #include "optim/uneven.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::beer_test {
 
 TEST_CASE("BEER has no floor under strong compression, where CHOCO has one") {
   const Uneven task(8, 16, 7);
@@ -132,3 +131,5 @@ TEST_CASE("BEER runs at every number of nodes and parameters") {
     }
   }
 }
+
+}  // namespace sotto::test::beer_test

@@ -10,8 +10,7 @@
 #include "optim/by_the_paper.h"
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::choco_sgd_test {
 
 TEST_CASE("CHOCO is the rule of its papers, taken down in double precision") {
   constexpr double kRate = 0.05;
@@ -46,3 +45,5 @@ TEST_CASE("CHOCO: what a node keeps in place of its neighbours' copies is what i
     }
   }
 }
+
+}  // namespace sotto::test::choco_sgd_test

@@ -9,8 +9,7 @@
 #include "optim/cluster.h"
 #include "optim/uneven.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::d2_test {
 
 namespace {
 
@@ -138,3 +137,5 @@ TEST_CASE("D² runs at every number of nodes and parameters") {
     }
   }
 }
+
+}  // namespace sotto::test::d2_test

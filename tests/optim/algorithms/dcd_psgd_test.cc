@@ -11,8 +11,7 @@
 #include "optim/cluster.h"
 #include "optim/meeting_contract.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::dcd_psgd_test {
 
 TEST_CASE("DCD is Algorithm 1 of its paper, taken down in double precision") {
   constexpr double kRate = 0.05;
@@ -63,3 +62,5 @@ TEST_CASE("DCD: every replica equals the neighbour's model bit for bit for 200 r
     }
   }
 }
+
+}  // namespace sotto::test::dcd_psgd_test

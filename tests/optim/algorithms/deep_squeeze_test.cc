@@ -10,8 +10,7 @@
 #include "optim/by_the_paper.h"
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::deep_squeeze_test {
 
 TEST_CASE("DeepSqueeze is the rule of its paper, taken down in double precision") {
   constexpr double kRate = 0.05;
@@ -57,3 +56,5 @@ TEST_CASE("DeepSqueeze on a graph that changes every round keeps the mean too") 
     CHECK(std::fabs(mean[k] - expected[k]) < 2e-5);
   }
 }
+
+}  // namespace sotto::test::deep_squeeze_test

@@ -16,8 +16,7 @@
 #include "optim/noise.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::demo_test {
 
 namespace {
 
@@ -308,3 +307,5 @@ TEST_CASE("demo's own compressor knows the model's matrices") {
   REQUIRE(without.driver.run(2, noise_of(7)).ok());
   CHECK_FALSE(same_bits(without.x[0], cluster.x[0]));
 }
+
+}  // namespace sotto::test::demo_test

@@ -13,8 +13,7 @@
 #include "optim/cluster.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::dion_test {
 
 namespace {
 
@@ -251,3 +250,5 @@ TEST_CASE("Dion refuses what it cannot do") {
   CHECK(refusal(options).find("dion takes lowrank only") != std::string::npos);
   CHECK(refusal(options_for(2, 1, "dion:momentum=1")).find("momentum") != std::string::npos);
 }
+
+}  // namespace sotto::test::dion_test

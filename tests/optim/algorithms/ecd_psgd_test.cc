@@ -11,8 +11,7 @@
 #include "optim/by_the_paper.h"
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::ecd_psgd_test {
 
 TEST_CASE("ECD is Algorithm 2 of its paper, taken down in double precision") {
   constexpr double kRate = 0.05;
@@ -113,3 +112,5 @@ TEST_CASE("with noise, an early stop of ECD's clock lets a fine grid hold the ex
   CHECK(near < 0.2);
   CHECK(far > 2 * near);
 }
+
+}  // namespace sotto::test::ecd_psgd_test

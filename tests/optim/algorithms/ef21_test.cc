@@ -10,8 +10,7 @@
 #include "optim/cluster.h"
 #include "optim/uneven.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::ef21_test {
 
 namespace {
 
@@ -217,3 +216,5 @@ TEST_CASE("a round of EF21 sends a compressed difference to every other node") {
   CHECK(cluster.driver.traffic().size() == kNodes * (kNodes - 1));
   CHECK(cluster.driver.bytes_sent(4) == 7 * (kNodes - 1) * (64 + sign->max_bytes(kDimension)));
 }
+
+}  // namespace sotto::test::ef21_test

@@ -14,8 +14,7 @@
 #include "optim/cluster.h"
 #include "optim/other_frames.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::gossip_adam_test {
 
 namespace {
 
@@ -180,3 +179,5 @@ TEST_CASE("a frame with a negative variance is refused") {
   Bytes right = copy_of(frame);
   CHECK(node->complete(with_frame(mine, right)).ok());
 }
+
+}  // namespace sotto::test::gossip_adam_test

@@ -13,8 +13,7 @@
 #include "optim/cluster.h"
 #include "optim/uneven.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::lead_test {
 
 namespace {
 
@@ -204,3 +203,5 @@ TEST_CASE("LEAD takes unbiased compressors and SGD alone") {
   CHECK_THROWS_WITH_AS(make_algorithm("lead", std::move(setup)),
                        "step_rule: 'adam' is refused: lead is built on sgd; use sgd", Error);
 }
+
+}  // namespace sotto::test::lead_test

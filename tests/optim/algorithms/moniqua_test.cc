@@ -13,8 +13,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::moniqua_test {
 
 namespace {
 
@@ -255,3 +254,5 @@ TEST_CASE("integers are rounded without bias, and found again across block borde
   const double expected = std::sqrt(2 * 0.25 / 6 / kRounds);
   CHECK(std::sqrt(squares / kElements) == doctest::Approx(expected).epsilon(0.1));
 }
+
+}  // namespace sotto::test::moniqua_test

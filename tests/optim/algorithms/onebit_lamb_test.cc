@@ -10,8 +10,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::onebit_lamb_test {
 
 namespace {
 
@@ -170,3 +169,5 @@ TEST_CASE("1-bit LAMB resumes to the bit on both sides of the freeze") {
     CHECK(second.x == whole.x);
   }
 }
+
+}  // namespace sotto::test::onebit_lamb_test

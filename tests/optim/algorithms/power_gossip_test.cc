@@ -14,8 +14,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::power_gossip_test {
 
 namespace {
 
@@ -475,3 +474,5 @@ TEST_CASE("PowerGossip refuses other compressors, and edges of one direction in 
   options.allow_contract_violation = true;
   CHECK(refusal(options).find("does not hear the other") != std::string::npos);
 }
+
+}  // namespace sotto::test::power_gossip_test

@@ -12,8 +12,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::power_sgd_test {
 
 namespace {
 
@@ -146,3 +145,5 @@ TEST_CASE("PowerSGD makes one step of the iteration a round, and refuses to be a
   const ClusterOptions options{.algorithm = "powersgd", .compressor = "lowrank:2,steps=2"};
   CHECK_THROWS_AS(Cluster{options}, Error);
 }
+
+}  // namespace sotto::test::power_sgd_test

@@ -18,8 +18,7 @@
 #include "optim/other_frames.h"
 #include "optim/uneven.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::push_sum_test {
 
 namespace {
 
@@ -437,3 +436,5 @@ TEST_CASE("a node that leaves takes its share of the mass with it, and no more")
   CHECK(cluster.node<PushSum>(kLeaver).mass() == taken);
   CHECK(total_mass(cluster) - taken == doctest::Approx(kNodes - taken).epsilon(1e-14));
 }
+
+}  // namespace sotto::test::push_sum_test

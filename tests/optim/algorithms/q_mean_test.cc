@@ -15,8 +15,7 @@
 #include "optim/cluster.h"
 #include "optim/noise.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::q_mean_test {
 
 namespace {
 
@@ -270,3 +269,5 @@ TEST_CASE("qmean sends a chunk's encoding each way") {
   }
   CHECK(cluster.driver.bytes_sent(0) == expected);
 }
+
+}  // namespace sotto::test::q_mean_test

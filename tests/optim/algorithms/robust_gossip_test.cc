@@ -17,8 +17,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::robust_gossip_test {
 
 namespace {
 
@@ -274,3 +273,5 @@ TEST_CASE("robust rules are refused where nothing is known of them, and say why"
   CHECK(refusal("robust:medium", "ring", false).find("rule: 'medium'") == 0);
   CHECK(refusal("robust:median", "ring", false).empty());
 }
+
+}  // namespace sotto::test::robust_gossip_test

@@ -20,8 +20,7 @@
 #include "optim/noise.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::sharded_test {
 
 namespace {
 
@@ -380,3 +379,5 @@ TEST_CASE("sharded refuses step rules that see more than an element, and says wh
   options.compressor = "quant:1,rounding=stochastic";
   CHECK(refusal(options).first == "compressor");
 }
+
+}  // namespace sotto::test::sharded_test

@@ -17,8 +17,7 @@
 #include "optim/noise.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::sparse_loco_test {
 
 namespace {
 
@@ -321,3 +320,5 @@ TEST_CASE("sparseloco warns of a momentum in the outer rule, which its error sta
   CHECK(warnings(0, "sparseloco").empty());
   CHECK(warnings(0.9, "qmean").empty());
 }
+
+}  // namespace sotto::test::sparse_loco_test

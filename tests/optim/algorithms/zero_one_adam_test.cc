@@ -11,8 +11,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::zero_one_adam_test {
 
 namespace {
 
@@ -233,3 +232,5 @@ TEST_CASE("0/1 Adam with one bit and local steps reaches what Adam reaches") {
   CHECK(excess("zeroone-adam", std::nullopt) < 3 * adam + 1e-3);
   CHECK(excess("zeroone-adam:limit=4", 200) < 3 * adam + 1e-3);
 }
+
+}  // namespace sotto::test::zero_one_adam_test

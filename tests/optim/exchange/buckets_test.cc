@@ -11,8 +11,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::buckets_test {
 
 TEST_CASE("as many buckets at most as there are, are the same buckets") {
   RandomStream random({.seed = 5});
@@ -52,3 +51,5 @@ TEST_CASE("frames start on a cache line, in every bucket") {
     CHECK(*more == (posted < 3));
   }
 }
+
+}  // namespace sotto::test::buckets_test

@@ -11,8 +11,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::exact_part_test {
 
 namespace {
 
@@ -128,3 +127,5 @@ TEST_CASE("exact elements of a chunk are those that lie in it") {
   CHECK(seen == at.size());
   CHECK(all.in(chunk_of(18, 20, 19)).empty());
 }
+
+}  // namespace sotto::test::exact_part_test

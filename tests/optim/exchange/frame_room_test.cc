@@ -9,8 +9,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::frame_room_test {
 
 TEST_CASE("mailboxes share the longest frame of a number and a way") {
   std::vector<float> x(4);
@@ -29,3 +28,5 @@ TEST_CASE("mailboxes share the longest frame of a number and a way") {
   CHECK(room.frame(node, FrameRoom::Way::out, 2, 10) != longer);
   CHECK(room.bytes() == 510);
 }
+
+}  // namespace sotto::test::frame_room_test

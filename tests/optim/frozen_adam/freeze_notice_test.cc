@@ -9,8 +9,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::freeze_notice_test {
 
 namespace {
 
@@ -165,3 +164,5 @@ TEST_CASE("of many tensors the largest are named, and the others counted") {
   CHECK_FALSE(describe_zero_variance(layout, variance, 9));
   CHECK_FALSE(describe_zero_variance({}, {}, 9));
 }
+
+}  // namespace sotto::test::freeze_notice_test

@@ -17,8 +17,7 @@
 #include "optim/cluster.h"
 #include "optim/other_frames.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::late_elements_test {
 
 namespace {
 
@@ -403,3 +402,5 @@ TEST_CASE("late elements: a tensor whose gradients come late steps as far as wit
     CHECK(ratio < 2);
   }
 }
+
+}  // namespace sotto::test::late_elements_test

@@ -11,7 +11,7 @@
 #include <sotto/optim/privacy/gaussian_rdp.h>
 #include <sotto/optim/privacy/privacy_options.h>
 
-using namespace sotto;
+namespace sotto::test::accountant_test {
 
 namespace {
 
@@ -203,3 +203,5 @@ TEST_CASE("privacy settings that promise nothing are refused") {
   refused([](auto& o) { o.epsilon = 0.01; });  // not even one step
   CHECK_THROWS_AS(parse_privacy_unit("user"), Error);
 }
+
+}  // namespace sotto::test::accountant_test

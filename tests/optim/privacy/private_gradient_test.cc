@@ -15,8 +15,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::private_gradient_test {
 
 namespace {
 
@@ -298,3 +297,5 @@ TEST_CASE("a gradient that is not finite costs nothing and changes nothing") {
   CHECK(cluster.x[0] == before);
   CHECK(budget->steps() == 0);
 }
+
+}  // namespace sotto::test::private_gradient_test

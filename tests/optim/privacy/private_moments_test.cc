@@ -12,7 +12,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/optim/privacy/privacy_options.h>
 
-using namespace sotto;
+namespace sotto::test::private_moments_test {
 
 namespace {
 
@@ -115,3 +115,5 @@ TEST_CASE("what was told before counts: epsilon, allowed steps and the noise tha
   options.before = {{.noise_multiplier = 0.5, .sampling_rate = 1}};
   CHECK_THROWS_AS(check_privacy(options), Error);
 }
+
+}  // namespace sotto::test::private_moments_test

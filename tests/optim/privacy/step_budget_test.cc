@@ -4,7 +4,7 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::step_budget_test {
 
 namespace {
 
@@ -63,3 +63,5 @@ TEST_CASE("without an epsilon steps have no end, and settings out of range make 
   options.noise_multiplier = 0.01;  // which does not cover a single step
   CHECK_THROWS_AS(StepBudget{options}, Error);
 }
+
+}  // namespace sotto::test::step_budget_test

@@ -13,7 +13,7 @@
 #include <sotto/optim/robust/aggregation.h>
 #include <sotto/optim/robust/clipped.h>
 
-using namespace sotto;
+namespace sotto::test::robust_rules_test {
 
 namespace {
 
@@ -270,3 +270,5 @@ TEST_CASE("what is no rule is refused with the rules there are") {
     }
   }
 }
+
+}  // namespace sotto::test::robust_rules_test

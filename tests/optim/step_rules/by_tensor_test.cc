@@ -12,16 +12,11 @@
 #include <sotto/base/philox.h>
 #include <sotto/kernels/norm.h>
 
-using namespace sotto;
+#include "optim/noise.h"
+
+namespace sotto::test::by_tensor_test {
 
 namespace {
-
-std::vector<float> gaussian(std::uint64_t seed, std::size_t count) {
-  RandomStream stream({.seed = seed, .purpose = Purpose::test});
-  std::vector<float> values(count);
-  std::ranges::generate(values, [&] { return static_cast<float>(stream.normal()); });
-  return values;
-}
 
 ParameterLayout model() {
   ParameterLayout layout;
@@ -293,3 +288,5 @@ TEST_CASE("what is no specification of step rules is refused in words") {
   CHECK(error_of("sgd; 1d=adam:bias-correction=sometimes").find("bias_correction: 'sometimes'") ==
         0);
 }
+
+}  // namespace sotto::test::by_tensor_test

@@ -16,20 +16,13 @@
 #include <sotto/optim/wrappers/bucketed.h>
 
 #include "optim/cluster.h"
+#include "optim/noise.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::muon_test {
 
 namespace {
 
 using Matrix = std::vector<double>;
-
-std::vector<float> gaussian(std::uint64_t seed, std::size_t count) {
-  RandomStream stream({.seed = seed, .purpose = Purpose::test});
-  std::vector<float> values(count);
-  std::ranges::generate(values, [&] { return static_cast<float>(stream.normal()); });
-  return values;
-}
 
 Matrix wide(std::span<const float> values) { return {values.begin(), values.end()}; }
 
@@ -374,3 +367,5 @@ TEST_CASE("Muon steps locally between exchanges, in buckets and in parts, with e
     CHECK(same_bits(diloco.x[i], diloco.x[0]));
   }
 }
+
+}  // namespace sotto::test::muon_test

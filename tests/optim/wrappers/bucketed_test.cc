@@ -17,8 +17,7 @@
 #include "optim/cluster.h"
 #include "optim/other_frames.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::bucketed_test {
 
 namespace {
 
@@ -471,3 +470,5 @@ TEST_CASE("what takes the gradient whole takes no parts") {
   Lone whole("dcd", {}, 1);
   CHECK(whole.node->gradient_part(0, whole.x).fault() == Fault::unexpected);
 }
+
+}  // namespace sotto::test::bucketed_test

@@ -17,8 +17,7 @@
 
 #include "optim/cluster.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::delayed_gradient_test {
 
 namespace {
 
@@ -429,3 +428,5 @@ TEST_CASE("threads that share the encoding write the same half step") {
     CHECK(end(name, 3) == end(name, 1));
   }
 }
+
+}  // namespace sotto::test::delayed_gradient_test

@@ -13,8 +13,7 @@
 #include "optim/cluster.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::local_steps_test {
 
 namespace {
 
@@ -380,3 +379,5 @@ TEST_CASE("wrong settings of local steps are refused, and the message says what 
   CHECK(sgd.find("use adam") != std::string::npos);
   CHECK(refusal(options_for("apmsqueeze", 3), [](Setup) {}).empty());
 }
+
+}  // namespace sotto::test::local_steps_test

@@ -16,8 +16,7 @@
 #include "optim/noise.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::outer_after_mixing_test {
 
 namespace {
 
@@ -285,3 +284,5 @@ TEST_CASE("outer rule after mixing: no further bytes, and what holds copies of m
     CHECK(after.driver.bytes_sent(0) == before.driver.bytes_sent(0));
   }
 }
+
+}  // namespace sotto::test::outer_after_mixing_test

@@ -16,8 +16,7 @@
 #include "optim/cluster.h"
 #include "optim/saved_state.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::streamed_steps_test {
 
 namespace {
 
@@ -462,3 +461,5 @@ TEST_CASE("a fragment is sent in its turn, whatever the interval's length") {
   CHECK(Streaming{.fragments = 2}.sent_after(kLong, 1) == kLong);
   CHECK(Streaming{.fragments = 2}.sent_after(kLong, 0) == kLong / 2);
 }
+
+}  // namespace sotto::test::streamed_steps_test

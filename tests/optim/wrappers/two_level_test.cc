@@ -16,8 +16,7 @@
 #include "optim/cluster.h"
 #include "topology/flat_topology.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::two_level_test {
 
 namespace {
 
@@ -340,3 +339,5 @@ TEST_CASE(
   CHECK(terms[1]->news[0].peer == 3);
   CHECK(terms[0]->differing_frames == 3);
 }
+
+}  // namespace sotto::test::two_level_test

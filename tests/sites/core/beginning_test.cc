@@ -8,7 +8,8 @@
 #include <sotto/sites/core/beginning.h>
 #include <sotto/sites/core/mixing.h>
 
-using namespace sotto;
+namespace sotto::test::beginning_test {
+
 using sites::Beginning;
 
 TEST_CASE("one neighbour's word is believed up to half of the run") {
@@ -77,3 +78,5 @@ TEST_CASE("the giver keeps its place in the list, and is forgotten when it leave
   CHECK_FALSE(site.giver());
   CHECK(site.said_by() == 0);
 }
+
+}  // namespace sotto::test::beginning_test

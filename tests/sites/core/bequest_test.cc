@@ -7,7 +7,8 @@
 
 #include <sotto/sites/core/bequest.h>
 
-using namespace sotto;
+namespace sotto::test::bequest_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -97,3 +98,5 @@ TEST_CASE("a gift is undelivered until its receipt, and for good where its heir 
     CHECK(bequest.undelivered(peers) == 0);
   }
 }
+
+}  // namespace sotto::test::bequest_test

@@ -12,8 +12,8 @@
 #include "sites/core/site_network.h"
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::freshness_test {
+
 using sites::Freshness;
 
 namespace {
@@ -124,3 +124,5 @@ TEST_CASE("core: a public copy pulls once for each parcel") {
     CHECK(network.peers(0)[network.place(0, kBehind)].up);
   }
 }
+
+}  // namespace sotto::test::freshness_test

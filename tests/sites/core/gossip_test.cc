@@ -13,8 +13,7 @@
 #include "sites/core/chaos.h"
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::gossip_test {
 
 namespace {
 
@@ -206,3 +205,5 @@ TEST_CASE("core: a rule withstands a site that lies, where the average does not"
   CHECK(excess_beside_a_liar("clipped:auto", true) < 1e-3);
   CHECK(excess_beside_a_liar("median", true) < 1e-3);
 }
+
+}  // namespace sotto::test::gossip_test

@@ -12,8 +12,8 @@
 #include "optim/cluster.h"
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::hostile_test {
+
 using sites::Incarnation;
 using sites::Parcel;
 using sites::Receipt;
@@ -378,3 +378,5 @@ TEST_CASE("core: gossip, a change of another copy is not used, and the whole one
   }
   CHECK(asked);
 }
+
+}  // namespace sotto::test::hostile_test

@@ -12,8 +12,7 @@
 #include "sites/core/site_network.h"
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::lead_test {
 
 namespace {
 
@@ -319,3 +318,5 @@ TEST_CASE("core: sites that trained apart until they hardly moved find together 
     }
   }
 }
+
+}  // namespace sotto::test::lead_test

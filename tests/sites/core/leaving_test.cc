@@ -9,8 +9,7 @@
 #include "sites/core/mass_audit.h"
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::leaving_test {
 
 namespace {
 
@@ -296,3 +295,5 @@ TEST_CASE("leaving: an edge that is drained before it goes writes nothing off") 
     CHECK((network.state(0).written_off + network.state(1).written_off > 0) == !drained);
   }
 }
+
+}  // namespace sotto::test::leaving_test

@@ -11,8 +11,7 @@
 #include "sites/core/chaos.h"
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::meeting_test {
 
 namespace {
 
@@ -348,3 +347,5 @@ TEST_CASE("core: setups that cannot work are refused") {
     setup.step_rule = make_step_rule({.rule = "quasi-global", .momentum = 0.9});
   });
 }
+
+}  // namespace sotto::test::meeting_test

@@ -10,7 +10,8 @@
 
 #include <sotto/sites/core/message.h>
 
-using namespace sotto;
+namespace sotto::test::message_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -232,3 +233,5 @@ TEST_CASE("core: no message is longer than max_message_bytes says") {
   }
   CHECK(encode(Refusal{.text = std::string(5000, 'a')}).size() <= max_message_bytes(1, 1));
 }
+
+}  // namespace sotto::test::message_test

@@ -10,7 +10,8 @@
 
 #include "sites/core/site_network.h"
 
-using namespace sotto;
+namespace sotto::test::outer_step_test {
+
 using sites::OuterStep;
 
 namespace {
@@ -91,3 +92,5 @@ TEST_CASE("core: outer steps do not lengthen what a parcel may pull") {
     CHECK(network.state(0).longest_step == doctest::Approx(0.02).epsilon(0.01));
   }
 }
+
+}  // namespace sotto::test::outer_step_test

@@ -9,7 +9,8 @@
 #include <sotto/sites/core/gossip_mixing.h>
 #include <sotto/sites/core/push_sum_mixing.h>
 
-using namespace sotto;
+namespace sotto::test::parcel_memory_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -41,3 +42,5 @@ TEST_CASE_TEMPLATE("a compressed parcel takes no more memory than it needs", Exc
     CHECK(to[0].payload->capacity() < kDimension / 2);  // a model has four times as many bytes
   }
 }
+
+}  // namespace sotto::test::parcel_memory_test

@@ -5,6 +5,8 @@
 
 #include <sotto/sites/core/patience.h>
 
+namespace sotto::test::patience_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -44,3 +46,5 @@ TEST_CASE("before enough have come, a round waits for the longest patience") {
   patience.begin(1, {}, 1);
   CHECK(patience.lasts() == 10 * Patience::kLeastPart);
 }
+
+}  // namespace sotto::test::patience_test

@@ -11,8 +11,7 @@
 #include "sites/core/chaos.h"
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::push_sum_test {
 
 namespace {
 
@@ -231,3 +230,5 @@ TEST_CASE("core: push-sum finds the optimum although sites come and go") {
     CHECK(task.excess(mean()) < 1e-4 * before);
   }
 }
+
+}  // namespace sotto::test::push_sum_test

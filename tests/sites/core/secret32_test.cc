@@ -11,6 +11,8 @@
 
 #include <sotto/sites/core/secret_shares.h>
 
+namespace sotto::test::secret32_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -79,3 +81,5 @@ TEST_CASE("a copy lives on when the original is wiped") {
   }
   CHECK(std::ranges::equal(copy, known()));
 }
+
+}  // namespace sotto::test::secret32_test

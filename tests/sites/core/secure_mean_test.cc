@@ -17,8 +17,7 @@
 #include "sites/core/chaos.h"
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::secure_mean_test {
 
 namespace {
 
@@ -368,3 +367,5 @@ TEST_CASE("core: secure sums refuse what they cannot hide, by name") {
     o.edge = [](std::size_t from, std::size_t to) { return from < to || to == 0; };
   });
 }
+
+}  // namespace sotto::test::secure_mean_test

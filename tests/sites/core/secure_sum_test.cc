@@ -21,7 +21,8 @@
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/site_setup.h>
 
-using namespace sotto;
+namespace sotto::test::secure_sum_test {
+
 using sites::Bytes32;
 using sites::RevealedMask;
 using sites::SecureSum;
@@ -549,3 +550,5 @@ TEST_CASE("secure sum: messages of sums come back as they were, and nothing else
     }
   }
 }
+
+}  // namespace sotto::test::secure_sum_test

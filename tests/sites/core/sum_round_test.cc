@@ -6,7 +6,8 @@
 
 #include <sotto/sites/core/sum_round.h>
 
-using namespace sotto;
+namespace sotto::test::sum_round_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -98,3 +99,5 @@ TEST_CASE("peers that never answer are waited for no more, and again once they a
   sum.give_up();
   CHECK_FALSE(sum.asked());
 }
+
+}  // namespace sotto::test::sum_round_test

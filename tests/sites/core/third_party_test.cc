@@ -17,8 +17,8 @@
 #include "sites/core/liars.h"
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::third_party_test {
+
 using sites::Parcel;
 using sites::PeerHabit;
 
@@ -725,3 +725,5 @@ TEST_CASE("core: who is always late is not waited for until it was in time as of
   CHECK(given_up);  // until its place, a round behind, is the one that it keeps
   CHECK(network.peers(0)[network.place(0, 1)].waited_for);
 }
+
+}  // namespace sotto::test::third_party_test

@@ -12,8 +12,8 @@
 
 #include "sites/core/site_network.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::uneven_steps_test {
+
 using sites::MixingKind;
 using sites::OwnSteps;
 using sites::StepWeighting;
@@ -235,3 +235,5 @@ TEST_CASE("sites that all adapt go by the fastest, and by nobody's choice") {
     }
   }
 }
+
+}  // namespace sotto::test::uneven_steps_test

@@ -18,9 +18,9 @@
 #include "sites/epochs/epoch_world.h"
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::epoch_mean_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 
 namespace {
 
@@ -280,3 +280,5 @@ TEST_CASE("epochs: a compressor that goes by tensors is refused") {
   };
   CHECK_THROWS_WITH_AS(make(), doctest::Contains("chunk"), Error);
 }
+
+}  // namespace sotto::test::epoch_mean_test

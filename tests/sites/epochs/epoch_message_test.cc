@@ -12,9 +12,9 @@
 
 #include "sites/epochs/epoch_world.h"
 
-using namespace sotto;
+namespace sotto::test::epoch_message_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 
 namespace {
 
@@ -185,3 +185,5 @@ TEST_CASE("epochs: hostile bytes neither crash a node nor read beyond a message"
   }
   CHECK(member.standing() != EpochStanding::failed);
 }
+
+}  // namespace sotto::test::epoch_message_test

@@ -6,9 +6,9 @@
 
 #include "sites/epochs/epoch_play.h"
 
-using namespace sotto;
+namespace sotto::test::epoch_mutants_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 
 namespace {
 
@@ -59,3 +59,5 @@ TEST_CASE("epochs: founders that forget their votes may found two runs") {
   CHECK(!how.empty());
   MESSAGE(how);
 }
+
+}  // namespace sotto::test::epoch_mutants_test

@@ -12,7 +12,8 @@
 #include <sotto/sites/epochs/held_parts.h>
 #include <sotto/sites/epochs/step_work.h>
 
-using namespace sotto;
+namespace sotto::test::epoch_parts_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -124,3 +125,5 @@ TEST_CASE("epochs: chunks are sent again after pauses that double, up to four se
     CHECK_FALSE(work.say_again(said));
   }
 }
+
+}  // namespace sotto::test::epoch_parts_test

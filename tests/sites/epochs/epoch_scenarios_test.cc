@@ -13,9 +13,9 @@
 #include "sites/epochs/epoch_world.h"
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::epoch_scenarios_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 
 namespace {
 
@@ -701,3 +701,5 @@ TEST_CASE("epochs: a gradient of which only some parts came in time is left out,
   world.offer(slow);  // which throws unless it is told that it is left out
   CHECK(goes_on(world));
 }
+
+}  // namespace sotto::test::epoch_scenarios_test

@@ -7,9 +7,9 @@
 
 #include "sites/epochs/epoch_play.h"
 
-using namespace sotto;
+namespace sotto::test::epoch_schedules_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 
 namespace {
 
@@ -72,3 +72,5 @@ TEST_CASE("epochs: a schedule plays the same again") {
     CHECK(one.world().commits() == other.world().commits());
   }
 }
+
+}  // namespace sotto::test::epoch_schedules_test

@@ -7,7 +7,8 @@
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/epochs/state_fetch.h>
 
-using namespace sotto;
+namespace sotto::test::state_fetch_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -83,3 +84,5 @@ TEST_CASE("epochs: a piece that has come already does not keep a newcomer waitin
   fetch.choose(EpochTime(1'501), EpochTime(1'000));
   CHECK(fetch.ask(1) == std::vector<std::uint32_t>{0});  // another copy is asked for
 }
+
+}  // namespace sotto::test::state_fetch_test

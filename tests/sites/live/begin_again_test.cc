@@ -27,8 +27,7 @@
 #include "support/scratch.h"
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::begin_again_test {
 
 namespace {
 
@@ -420,3 +419,5 @@ TEST_CASE("begin again: whatever dies, nodes that are all there come into one ru
   CAPTURE(seed);
   Wave(seed).play(12);
 }
+
+}  // namespace sotto::test::begin_again_test

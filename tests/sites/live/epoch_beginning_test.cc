@@ -12,8 +12,7 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::epoch_beginning_test {
 
 namespace {
 
@@ -272,3 +271,5 @@ TEST_CASE("epoch beginnings: a run that another node begins by the store is wait
     CHECK(beginning.look(sight, Time(2) + 2 * kAgain) == Move::none);
   }
 }
+
+}  // namespace sotto::test::epoch_beginning_test

@@ -17,7 +17,8 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::epoch_links_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -389,3 +390,5 @@ TEST_CASE("live epochs: hellos are read back, and nothing else is taken for one"
   CHECK_FALSE(parse_hello(longer).has_value());
   CHECK_FALSE(parse_hello(encode(EpochHello{.incarnation = 0})).has_value());
 }
+
+}  // namespace sotto::test::epoch_links_test

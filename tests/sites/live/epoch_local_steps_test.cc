@@ -16,7 +16,7 @@
 
 #include "support/free_port.h"
 
-using namespace sotto;
+namespace sotto::test::epoch_local_steps_test {
 
 namespace {
 
@@ -296,3 +296,5 @@ TEST_CASE("live epochs: a wait for the run's step that ends early goes on with t
   CHECK_MESSAGE((last.ok() || last.fault() == Fault::deadline), last.message());
   CHECK(one.get().ok());
 }
+
+}  // namespace sotto::test::epoch_local_steps_test

@@ -25,8 +25,7 @@
 #include "support/free_port.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::epoch_optimizer_test {
 
 namespace {
 
@@ -489,3 +488,5 @@ TEST_CASE("live epochs: a listener that throws what is no std::exception ends it
   newcomer.cancel();
   (void)comes.get();
 }
+
+}  // namespace sotto::test::epoch_optimizer_test

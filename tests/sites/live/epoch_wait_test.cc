@@ -13,8 +13,7 @@
 #include "sites/epochs/epoch_world.h"
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::epoch_wait_test {
 
 namespace {
 
@@ -197,3 +196,5 @@ TEST_CASE("epoch waits: a run that waits for newcomers again and again fills no 
   CHECK(events >= 2);
   CHECK(events <= 2 * (kHour / EpochWaitWatch::kNewcomerAgain + 1));
 }
+
+}  // namespace sotto::test::epoch_wait_test

@@ -15,13 +15,12 @@
 #include <sotto/base/philox.h>
 #include <sotto/sites/live/epoch_hello.h>
 #include <sotto/sites/live/epoch_optimizer.h>
-#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/by_roster/run_roster.h>
 
 #include "support/free_port.h"
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::founding_test {
 
 namespace {
 
@@ -321,3 +320,5 @@ TEST_CASE("live epochs: nodes and seeds that start in any order begin one run") 
     play(seed + k);
   }
 }
+
+}  // namespace sotto::test::founding_test

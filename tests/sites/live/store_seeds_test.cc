@@ -18,12 +18,11 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/shared_store.h>
 #include <sotto/sites/live/epoch_optimizer.h>
-#include <sotto/sites/process/run_store.h>
+#include <sotto/sites/process/by_roster/run_store.h>
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::store_seeds_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -259,3 +258,5 @@ TEST_CASE("live epochs by a store: a folder that has gone ends a node that start
   EpochOptimizer node(options, x);
   CHECK_THROWS_WITH_AS((void)node.connect(), doctest::Contains("directory"), Error);
 }
+
+}  // namespace sotto::test::store_seeds_test

@@ -1,5 +1,5 @@
 // A site's audit file: lines that follow from each other, whatever becomes of the file meanwhile.
-#include <sotto/sites/process/audit_log.h>
+#include <sotto/sites/process/report/audit_log.h>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,10 +16,10 @@
 
 #include <sotto/base/digest.h>
 
+#include "support/read_file.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::audit_log_test {
 
 namespace {
 
@@ -32,15 +32,8 @@ SiteEvent event(const std::string& text) {
           .peer = "bank"};
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> lines_of(const fs::path& path) {
-  std::istringstream in(read_text(path));
+  std::istringstream in(read_file(path));
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) {
     lines.push_back(line);
@@ -149,7 +142,7 @@ TEST_CASE("an audit goes on after a restart, a crash in a line, mv, and copytrun
   fs::remove(path);
   scratch.write("audit", "something else\n");
   CHECK(audit.record(event("four")).fault() == Fault::io);
-  CHECK(read_text(path) == "something else\n");
+  CHECK(read_file(path) == "something else\n");
   fs::remove(path);
   REQUIRE(audit.record(event("five")).ok());
   CHECK(contains(lines_of(path).back(), "\"missing\":1"));
@@ -188,3 +181,5 @@ TEST_CASE("an audit file is nobody else's") {
   CHECK(contains(refusal([&] { const AuditLog audit(open.string(), "a"); }), "chmod go-w"));
   CHECK(contains(refusal([&] { const AuditLog audit("/nowhere/audit", "a"); }), "opened"));
 }
+
+}  // namespace sotto::test::audit_log_test

@@ -7,9 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/philox.h>
-#include <sotto/sites/process/roster_peers.h>
+#include <sotto/sites/process/by_roster/roster_peers.h>
 
-using namespace sotto;
+namespace sotto::test::roster_peers_test {
+
 using sites::NodePhase;
 using sites::RosterTime;
 using sites::RosterView;
@@ -168,3 +169,5 @@ TEST_CASE("roster peers: no two have one number, and a number is not given to an
     before = std::move(now);
   }
 }
+
+}  // namespace sotto::test::roster_peers_test

@@ -4,9 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/process/roster_search.h>
+#include <sotto/sites/process/by_roster/roster_search.h>
 
-using namespace sotto;
+namespace sotto::test::roster_search_test {
+
 using sites::RosterTime;
 
 namespace {
@@ -66,3 +67,5 @@ TEST_CASE(
   state.few = false;
   CHECK(search.due(RosterTime(600'000), state).empty());
 }
+
+}  // namespace sotto::test::roster_search_test

@@ -14,13 +14,14 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/sites/process/run_roster.h>
+#include <sotto/sites/process/by_roster/run_roster.h>
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "support/free_port.h"
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::run_roster_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -409,3 +410,5 @@ TEST_CASE("run by roster: without a secret key a node stays on this host, unless
   CHECK_THROWS_AS(open({}, ""), Error);
   CHECK_THROWS_AS(open({.seeds = {"no address"}}, "a"), Error);
 }
+
+}  // namespace sotto::test::run_roster_test

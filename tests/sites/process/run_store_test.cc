@@ -1,6 +1,6 @@
 // What nodes keep in a store: leases and runs that others may have damaged or forged, and that of
 // those that begin a run at once one does.
-#include <sotto/sites/process/run_store.h>
+#include <sotto/sites/process/by_roster/run_store.h>
 
 #include <algorithm>
 #include <functional>
@@ -20,8 +20,7 @@
 #include "support/scratch.h"
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::run_store_test {
 
 namespace {
 
@@ -230,3 +229,5 @@ TEST_CASE("run stores: a store that does not answer is a fault and no entry") {
   CHECK(store.note_end({1, 1}, {}, soon()).fault() == Fault::io);
   CHECK(store.take_refused().empty());
 }
+
+}  // namespace sotto::test::run_store_test

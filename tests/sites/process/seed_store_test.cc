@@ -1,6 +1,6 @@
 // A node's dealings with a store of seeds, in a thread of its own: it finds others, goes on beside
 // a store that is gone, and begins a run by its word.
-#include <sotto/sites/process/seed_store.h>
+#include <sotto/sites/process/by_roster/seed_store.h>
 
 #include <chrono>
 #include <memory>
@@ -16,8 +16,7 @@
 #include "support/fake_shared_store.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::seed_store_test {
 using namespace std::chrono_literals;
 
 namespace {
@@ -164,3 +163,5 @@ TEST_CASE("seed stores: what is refused is told") {
   await(
       [&] { return !all.fake->values().contains("nodes/seeds/5"); });  // its place is free in time
 }
+
+}  // namespace sotto::test::seed_store_test

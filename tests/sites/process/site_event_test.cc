@@ -1,21 +1,20 @@
 // The kinds of a site's events: each has a name of its own, and a row that says what to do.
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <sotto/sites/process/print_events.h>
-#include <sotto/sites/process/site_event.h>
+#include <sotto/sites/process/report/print_events.h>
+#include <sotto/sites/process/report/site_event.h>
 
-using namespace sotto;
+#include "support/read_file.h"
+
+namespace sotto::test::site_event_test {
 
 TEST_CASE("site events: every kind has a name of its own, and is in the page of operations") {
-  std::ifstream in(SOTTO_DOCS "/operations.md");
-  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  const std::string page = read_file(SOTTO_DOCS "/operations.md");
   std::set<std::string_view> names;
   for (const SiteEvent::Kind kind : site_event_kinds()) {
     CHECK(names.insert(name_of(kind)).second);
@@ -44,3 +43,5 @@ TEST_CASE("site events: a program prints them as lines, from a level on") {
   CHECK(all.substr(0, end).ends_with("Z warning peer-refused bank: the sites differ"));
   CHECK(all.ends_with("Z error failed: no disk\n"));
 }
+
+}  // namespace sotto::test::site_event_test

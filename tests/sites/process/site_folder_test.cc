@@ -1,5 +1,5 @@
 // What a site keeps between its lives: whole or refused, by one process at a time.
-#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/state/site_folder.h>
 
 #include <sys/resource.h>
 
@@ -16,8 +16,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::site_folder_test {
 
 namespace {
 
@@ -289,3 +288,5 @@ TEST_CASE("inspect tells kind, sections and what is damaged") {
   CHECK(inspect_file((scratch.path() / "none").string(), kinds).status().fault() == Fault::io);
   CHECK(inspect_file(scratch.path().string(), kinds).status().fault() == Fault::io);
 }
+
+}  // namespace sotto::test::site_folder_test

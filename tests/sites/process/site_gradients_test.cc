@@ -12,8 +12,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::site_gradients_test {
 
 namespace {
 
@@ -94,3 +93,5 @@ TEST_CASE("a site's state that knows of steps wants the ledger that goes with it
   CHECK(missing.fault() == Fault::malformed);
   CHECK(missing.message().find("is missing") != std::string::npos);
 }
+
+}  // namespace sotto::test::site_gradients_test

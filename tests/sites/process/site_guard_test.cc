@@ -8,8 +8,7 @@
 
 #include "sites/core/liars.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::site_guard_test {
 
 TEST_CASE("a loss that jumps is told where the parcels moved the model farther than usual") {
   bool lies = false;
@@ -52,3 +51,5 @@ TEST_CASE("a loss that jumps is told where the parcels moved the model farther t
   rounds(1);
   CHECK(guard.jumps() == 1);
 }
+
+}  // namespace sotto::test::site_guard_test

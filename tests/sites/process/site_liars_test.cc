@@ -11,8 +11,7 @@
 
 #include "sites/core/liars.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::site_liars_test {
 
 namespace {
 
@@ -80,3 +79,5 @@ TEST_CASE("sites beside a liar lose no round, and one point of accuracy at most"
     }
   }
 }
+
+}  // namespace sotto::test::site_liars_test

@@ -1,6 +1,6 @@
 // What a site's operator hears of a peer that breaks rules, whoever notices: the site's grammar,
 // the decoder of its payloads, or the channel.
-#include <sotto/sites/process/peer_monitor.h>
+#include <sotto/sites/process/report/peer_monitor.h>
 #include <sotto/sites/process/site_links.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/step_rule.h>
 
-using namespace sotto;
+namespace sotto::test::site_links_test {
 
 namespace {
 
@@ -214,3 +214,5 @@ TEST_CASE("a refused key is told once, with the owner that it has or had") {
   CHECK_FALSE(monitor.refused_keys().at(0).listed);
   CHECK(monitor.refused_keys().at(0).name == "b");
 }
+
+}  // namespace sotto::test::site_links_test

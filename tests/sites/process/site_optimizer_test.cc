@@ -29,8 +29,7 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::site_optimizer_test {
 
 namespace {
 
@@ -649,3 +648,5 @@ TEST_CASE("a list that changes again while a site waits for others is in force a
   CHECK(refused == 1);
   CHECK(options.security.peers->peers().size() == 2);
 }
+
+}  // namespace sotto::test::site_optimizer_test

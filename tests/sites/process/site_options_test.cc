@@ -9,7 +9,7 @@
 
 #include <sotto/sites/process/site_options.h>
 
-using namespace sotto;
+namespace sotto::test::site_options_test {
 
 namespace {
 
@@ -74,3 +74,5 @@ TEST_CASE("each setting that changes what sites compute changes what they must s
   }
   CHECK(texts.size() == changes.size());
 }
+
+}  // namespace sotto::test::site_options_test

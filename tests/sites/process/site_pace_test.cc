@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/sites/process/site_pace.h>
 
-using namespace sotto;
+namespace sotto::test::site_pace_test {
 
 namespace {
 
@@ -78,3 +78,5 @@ TEST_CASE("a round that was cut short measures nothing") {
     CHECK(pace.steps() == 8);
   }
 }
+
+}  // namespace sotto::test::site_pace_test

@@ -9,12 +9,12 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/trust/peers_file.h>
-#include <sotto/sites/process/peers_lists.h>
-#include <sotto/sites/process/site_hosts.h>
-#include <sotto/sites/process/trust_check.h>
-#include <sotto/sites/process/trust_plan.h>
+#include <sotto/sites/process/trust/peers_lists.h>
+#include <sotto/sites/process/trust/site_hosts.h>
+#include <sotto/sites/process/trust/trust_check.h>
+#include <sotto/sites/process/trust/trust_plan.h>
 
-using namespace sotto;
+namespace sotto::test::trust_plan_test {
 
 namespace {
 
@@ -280,3 +280,5 @@ TEST_CASE("trust plan: what no folder or list takes is refused") {
   CHECK_THROWS_AS(views_of(parse_trust_plan("s.csv", "name,address\na,nowhere\nb,\n")), Error);
   CHECK_THROWS_AS(views_of(parse_trust_plan("s.csv", "name\na\nb\n")), Error);
 }
+
+}  // namespace sotto::test::trust_plan_test

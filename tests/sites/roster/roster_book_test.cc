@@ -6,9 +6,9 @@
 
 #include "sites/roster/random_entries.h"
 
-using namespace sotto;
+namespace sotto::test::roster_book_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 using Outcome = RosterBook::Outcome;
 
 namespace {
@@ -134,3 +134,5 @@ TEST_CASE("roster: what is forgotten comes back only newer, or by itself") {
     CHECK(book.forgotten() <= RosterBook::kMostForgotten);
   }
 }
+
+}  // namespace sotto::test::roster_book_test

@@ -9,7 +9,8 @@
 #include <sotto/base/philox.h>
 #include <sotto/sites/roster/roster_graph.h>
 
-using namespace sotto;
+namespace sotto::test::roster_graph_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -101,3 +102,5 @@ TEST_CASE("roster: a name more or less moves a few edges, however many nodes the
   }
   CHECK(sum / draws <= 2.0 * static_cast<double>(kRosterDegree));
 }
+
+}  // namespace sotto::test::roster_graph_test

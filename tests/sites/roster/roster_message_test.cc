@@ -7,9 +7,9 @@
 
 #include "sites/roster/random_entries.h"
 
-using namespace sotto;
+namespace sotto::test::roster_message_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 
 namespace {
 
@@ -101,3 +101,5 @@ TEST_CASE("roster: a message that is cut, or changed in a byte, is refused or an
     }
   }
 }
+
+}  // namespace sotto::test::roster_message_test

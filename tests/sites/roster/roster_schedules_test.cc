@@ -6,9 +6,9 @@
 
 #include "sites/roster/roster_world.h"
 
-using namespace sotto;
+namespace sotto::test::roster_schedules_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 using namespace std::chrono_literals;
 
 namespace {
@@ -198,3 +198,5 @@ TEST_CASE("roster: a run at rest says little") {
   MESSAGE("bytes a second and node: ", a_second_a_node);
   CHECK(a_second_a_node < 3'000);
 }
+
+}  // namespace sotto::test::roster_schedules_test

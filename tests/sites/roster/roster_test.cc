@@ -5,9 +5,9 @@
 
 #include "sites/roster/roster_world.h"
 
-using namespace sotto;
+namespace sotto::test::roster_test {
+
 using namespace sotto::sites;
-using namespace sotto::test;
 using namespace std::chrono_literals;
 
 namespace {
@@ -515,3 +515,5 @@ TEST_CASE("roster: what is malformed is refused, and settings that cannot be") {
   bad.address.clear();
   CHECK_THROWS_AS(Roster(bad, 0ms), Error);
 }
+
+}  // namespace sotto::test::roster_test

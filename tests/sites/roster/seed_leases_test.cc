@@ -16,8 +16,7 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::seed_leases_test {
 using sites::RosterTime;
 using sites::SeedLease;
 using sites::SeedLeases;
@@ -286,3 +285,5 @@ TEST_CASE("seed leases: nodes that come and go find each other also beside a sto
     CHECK(world.all_find_others());
   }
 }
+
+}  // namespace sotto::test::seed_leases_test

@@ -18,8 +18,8 @@
 
 #include "sites/simulated/fault_plans.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::checker_test {
+
 using sites::Site;
 
 namespace {
@@ -193,3 +193,5 @@ TEST_CASE("the checker finds sites that are broken on purpose") {
   CHECK(says(caught<Flatterer>(calm), "gives a receipt"));
   CHECK_FALSE(caught<Waiter>(calm).empty());
 }
+
+}  // namespace sotto::test::checker_test

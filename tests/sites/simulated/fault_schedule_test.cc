@@ -10,7 +10,8 @@
 
 #include <sotto/sites/simulated/fault_schedule.h>
 
-using namespace sotto;
+namespace sotto::test::fault_schedule_test {
+
 using namespace sotto::sites;
 
 namespace {
@@ -140,3 +141,5 @@ TEST_CASE("a partition counts once, and what has no effect does not count") {
   schedule.begin(1);  // the site is there
   CHECK(schedule.injected()[static_cast<std::size_t>(FaultKind::join)] == 0);
 }
+
+}  // namespace sotto::test::fault_schedule_test

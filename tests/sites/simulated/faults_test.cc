@@ -12,8 +12,8 @@
 
 #include "sites/simulated/fault_plans.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::faults_test {
+
 using Kind = SimulatedSiteEvent::Kind;
 
 TEST_CASE("faults: without any, sites keep step and come together") {
@@ -323,3 +323,5 @@ TEST_CASE("faults: the same seed replays exactly, another does not") {
   }
   CHECK(hashes.size() == 5);
 }
+
+}  // namespace sotto::test::faults_test

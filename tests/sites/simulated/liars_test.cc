@@ -10,8 +10,8 @@
 
 #include "sites/simulated/fault_plans.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::liars_test {
+
 using sites::MixingKind;
 
 namespace {
@@ -143,3 +143,5 @@ TEST_CASE("faults: liars under random faults, over many seeds") {
     }
   }
 }
+
+}  // namespace sotto::test::liars_test

@@ -7,7 +7,7 @@
 #include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/sites/simulated/site_liveness.h>
 
-using namespace sotto;
+namespace sotto::test::recovery_bound_test {
 
 TEST_CASE("what a plan of faults gives sites to recover does not wrap") {
   FaultPlan plan;
@@ -23,3 +23,5 @@ TEST_CASE("what a plan of faults gives sites to recover does not wrap") {
   plan.silence = plan.patience = kNever / 2;
   CHECK(sites::recovery_bound(plan, 1000) == kNever);
 }
+
+}  // namespace sotto::test::recovery_bound_test

@@ -14,7 +14,8 @@
 #include <sotto/study/measure/graph_study.h>
 #include <sotto/topology/registry.h>
 
-using namespace sotto;
+namespace sotto::test::graph_study_test {
+
 using study::GraphObstacle;
 using study::study_graph;
 
@@ -98,3 +99,5 @@ TEST_CASE("the JSON's weights and self-weights sum to 1 in each row") {
 TEST_CASE("a specification that names no compressor is refused") {
   CHECK_THROWS_AS(study_graph(make_topology("ring", 8, {}), {"zip"}), Error);
 }
+
+}  // namespace sotto::test::graph_study_test

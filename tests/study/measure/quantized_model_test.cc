@@ -11,7 +11,8 @@
 #include <sotto/base/philox.h>
 #include <sotto/study/measure/quantized_model.h>
 
-using namespace sotto;
+namespace sotto::test::quantized_model_test {
+
 using study::quantize_model;
 using study::QuantizedModel;
 
@@ -161,3 +162,5 @@ TEST_CASE("a caller's stop ends it, and nothing is told of a half") {
   CHECK(model.stopped);
   CHECK(model.parameters.empty());
 }
+
+}  // namespace sotto::test::quantized_model_test

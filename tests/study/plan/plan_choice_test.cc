@@ -13,7 +13,8 @@
 #include <sotto/study/plan/plan_candidates.h>
 #include <sotto/study/plan/plan_guess.h>
 
-using namespace sotto;
+namespace sotto::test::plan_choice_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -175,3 +176,5 @@ TEST_CASE("every method comes with its quickest graph before any comes with its 
     CHECK(names.empty());
   }
 }
+
+}  // namespace sotto::test::plan_choice_test

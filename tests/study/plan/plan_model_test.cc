@@ -16,7 +16,8 @@
 #include <sotto/study/plan/plan_verdict.h>
 #include <sotto/study/plan/train_command.h>
 
-using namespace sotto;
+namespace sotto::test::plan_model_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -442,3 +443,5 @@ TEST_CASE("the command has the scenario's settings, and the run's own in their p
   CHECK(gloo.find("zmq") == std::string::npos);
   CHECK(gloo.find("inproc") == std::string::npos);
 }
+
+}  // namespace sotto::test::plan_model_test

@@ -16,7 +16,8 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::planned_groups_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -151,3 +152,5 @@ TEST_CASE("groups send within them in each round, and between them in the last o
   CHECK(local.bytes_per_round - *local.bytes_per_round_within ==
         doctest::Approx((every.bytes_per_round - *every.bytes_per_round_within) / 6));
 }
+
+}  // namespace sotto::test::planned_groups_test

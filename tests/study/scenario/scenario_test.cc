@@ -9,7 +9,8 @@
 #include <sotto/base/error.h>
 #include <sotto/sim/time.h>
 
-using namespace sotto;
+namespace sotto::test::scenario_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -135,3 +136,5 @@ TEST_CASE("a sweep is a scenario a value, each with the file's own lines") {
   CHECK(scenario.sweep[1]->scenario->link.bytes_per_s == 2e6);
   CHECK(scenario.sweep[1]->scenario->sweep.empty());
 }
+
+}  // namespace sotto::test::scenario_test

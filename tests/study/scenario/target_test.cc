@@ -10,7 +10,8 @@
 #include <sotto/base/philox.h>
 #include <sotto/study/scenario/target.h>
 
-using namespace sotto;
+namespace sotto::test::target_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -114,3 +115,5 @@ TEST_CASE("a crossing is where the definition has it, and a watch hears of it wh
     }
   }
 }
+
+}  // namespace sotto::test::target_test

@@ -7,6 +7,8 @@
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/scenario_runs.h>
 
+namespace sotto::test::validated_range_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -116,3 +118,5 @@ TEST_CASE("congestion control and bursts of losses are read, and refused where t
   refused("tcp = {}\nlink = \"wan\"\ncongestion = \"vegas\"", "none of reno, cubic and bbr");
   refused("link = { latency = \"1 ms\", loss = 0.5, loss-burst = 1.9 }", "make it 2");
 }
+
+}  // namespace sotto::test::validated_range_test

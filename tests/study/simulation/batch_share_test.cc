@@ -22,7 +22,8 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::batch_share_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -242,3 +243,5 @@ TEST_CASE("a speed is measured in examples a second and leaves later gradients a
   (void)plan.task_of(1)->loss_and_gradient(3, x, fresh);
   CHECK(after == fresh);
 }
+
+}  // namespace sotto::test::batch_share_test

@@ -12,9 +12,9 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::groups_test {
+
 using namespace sotto::study;
-using namespace sotto::test;
 
 namespace {
 
@@ -61,3 +61,5 @@ TEST_CASE("a run of groups for timing only sends what the run with gradients sen
   CHECK(with.bytes_sent == without.bytes_sent);
   CHECK(with.virtual_s == without.virtual_s);
 }
+
+}  // namespace sotto::test::groups_test

@@ -13,7 +13,8 @@
 
 #include <sotto/study/simulation/simulated_run.h>
 
-using namespace sotto;
+namespace sotto::test::memory_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -72,3 +73,5 @@ TEST_CASE("a node with gradients takes a few vectors of its model") {
   MESSAGE("models a node: " << models);
   CHECK(models < 4);
 }
+
+}  // namespace sotto::test::memory_test

@@ -12,7 +12,8 @@
 #include <sotto/study/simulation/scenario_runs.h>
 #include <sotto/study/study_settings.h>
 
-using namespace sotto;
+namespace sotto::test::scenario_runs_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -213,3 +214,5 @@ TEST_CASE("settings of a study are set by name, and refused by it") {
   plan.seeds = 0;
   CHECK(refusal([&] { (void)search_options(plan, timing); }).starts_with("seeds: '0'"));
 }
+
+}  // namespace sotto::test::scenario_runs_test

@@ -3,7 +3,8 @@
 
 #include <sotto/study/simulation/timeline.h>
 
-using namespace sotto;
+namespace sotto::test::timeline_test {
+
 using namespace sotto::study;
 
 TEST_CASE("a timeline shows those first to whom something happens, and when it does") {
@@ -55,3 +56,5 @@ TEST_CASE("a timeline of many nodes that last as long as time does counts no neg
     CHECK(bin[static_cast<std::size_t>(Phase::idle)] > 0);
   }
 }
+
+}  // namespace sotto::test::timeline_test

@@ -8,7 +8,8 @@
 
 #include <sotto/study/simulation/scenario_runs.h>
 
-using namespace sotto;
+namespace sotto::test::upgrades_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -90,3 +91,5 @@ TEST_CASE("a run's time is that of the first seed, or the mean of all") {
   CHECK(time_to_target(scenario, seeds, SeedStatistic::first));
   CHECK_FALSE(time_to_target(scenario, seeds, SeedStatistic::mean));
 }
+
+}  // namespace sotto::test::upgrades_test

@@ -7,7 +7,8 @@
 #include <sotto/study/strategies/score.h>
 #include <sotto/trainers/tasks/model.h>
 
-using namespace sotto;
+namespace sotto::test::score_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -42,3 +43,5 @@ TEST_CASE("the regulated score is finite at error 0, and grows with what is spen
   CHECK(regulated_score(6e9, 0.9, 500) == 2 * regulated_score(3e9, 0.9, 500));
   CHECK(regulated_score(3e9, 0, 500) == 0);
 }
+
+}  // namespace sotto::test::score_test

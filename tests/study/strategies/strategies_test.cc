@@ -21,7 +21,8 @@
 #include "support/scratch.h"
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::strategies_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -308,3 +309,5 @@ TEST_CASE("strategies are refused where chance would be multiplied, and where la
   CHECK(test::refusal([&] { (void)price_strategies(tied); }).find("tied already") !=
         std::string::npos);
 }
+
+}  // namespace sotto::test::strategies_test

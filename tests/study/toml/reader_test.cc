@@ -11,7 +11,8 @@
 #include <sotto/base/error.h>
 #include <sotto/study/toml/text.h>
 
-using namespace sotto;
+namespace sotto::test::reader_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -151,3 +152,5 @@ TEST_CASE("a text that is no TOML is refused with file and line") {
     CHECK(std::string(error.what()).starts_with("plans/week.toml:"));
   }
 }
+
+}  // namespace sotto::test::reader_test

@@ -10,7 +10,8 @@
 #include <sotto/compress/registry.h>
 #include <sotto/study/train/train_plan.h>
 
-using namespace sotto;
+namespace sotto::test::auto_compressor_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -84,3 +85,5 @@ TEST_CASE("a budget that cannot be one, or where it cannot be kept, is refused")
   timed.deal = false;
   CHECK(refusal(timed).find("timing only") != std::string::npos);
 }
+
+}  // namespace sotto::test::auto_compressor_test

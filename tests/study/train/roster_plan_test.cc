@@ -9,7 +9,8 @@
 
 #include <sotto/base/error.h>
 
-using namespace sotto;
+namespace sotto::test::roster_plan_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -110,3 +111,5 @@ TEST_CASE("local steps of one model: rounds are gradients, and the run's steps e
   CHECK(plan.epochs->outer_step_rule->momentum == 0.9);
   CHECK(plan.epochs->outer_step_rule->nesterov);
 }
+
+}  // namespace sotto::test::roster_plan_test

@@ -13,7 +13,8 @@
 #include <sotto/base/error.h>
 #include <sotto/study/train/run_spec.h>
 
-using namespace sotto;
+namespace sotto::test::run_spec_test {
+
 using namespace sotto::study;
 
 namespace {
@@ -103,3 +104,5 @@ TEST_CASE("a word of a run that means nothing is refused with what would do") {
   CHECK(refusal_of("dcd epochs=1 rounds=2").find(" excludes ") != std::string::npos);
   CHECK(refusal_of("dcd lr=fast").find("lr") != std::string::npos);
 }
+
+}  // namespace sotto::test::run_spec_test

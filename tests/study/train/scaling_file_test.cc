@@ -7,9 +7,9 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::scaling_file_test {
+
 using namespace sotto::study;
-using namespace sotto::test;
 
 namespace {
 
@@ -88,3 +88,5 @@ TEST_CASE("files of sums and scalings that are none are refused with their lines
   CHECK(contains(said(one + "1e-320\n", true), "it must be positive"));
   CHECK(contains(refusal([] { (void)read_scaling("--scaling", "/nowhere.toml"); }), "--scaling"));
 }
+
+}  // namespace sotto::test::scaling_file_test

@@ -13,7 +13,8 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::csv_test {
+
 using test::contains;
 
 namespace {
@@ -195,3 +196,5 @@ TEST_CASE("the room occupancy data have their rows and can be learned") {
   }
   CHECK(task->evaluate(x).accuracy > 0.97);
 }
+
+}  // namespace sotto::test::csv_test

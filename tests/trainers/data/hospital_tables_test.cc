@@ -11,8 +11,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::hospital_tables_test {
 
 namespace {
 
@@ -152,3 +151,5 @@ TEST_CASE("hospital tables: row names of R, dates, quotes, one value throughout"
   CHECK(contains(dated.refusal, "looks like a date"));
   CHECK(contains(dated.refusal, ",drop=admitted"));
 }
+
+}  // namespace sotto::test::hospital_tables_test

@@ -16,7 +16,8 @@
 #include "support/scratch.h"
 #include "trainers/gzip.h"
 
-using namespace sotto;
+namespace sotto::test::idx_test {
+
 using test::contains;
 
 namespace {
@@ -165,3 +166,5 @@ TEST_CASE("every type of number becomes pixels from 0 to 1, or stays as it is sc
   }
   CHECK(contains(test::refusal([&] { load(0x0A, "a", "b"); }), "byte 0"));
 }
+
+}  // namespace sotto::test::idx_test

@@ -12,7 +12,8 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::libsvm_test {
+
 using test::contains;
 
 namespace {
@@ -135,3 +136,5 @@ TEST_CASE("Adult has its rows and can be learned") {
   }
   CHECK(task->evaluate(x).accuracy > 0.83);
 }
+
+}  // namespace sotto::test::libsvm_test

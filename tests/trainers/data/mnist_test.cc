@@ -11,7 +11,8 @@
 #include "support/skip.h"
 #include "trainers/gzip.h"
 
-using namespace sotto;
+namespace sotto::test::mnist_test {
+
 using test::contains;
 
 namespace {
@@ -241,3 +242,5 @@ TEST_CASE("the 10,000 images of MNIST's test set train a good classifier") {
   }
   CHECK(task->evaluate(x).accuracy > 0.91);
 }
+
+}  // namespace sotto::test::mnist_test

@@ -10,7 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 
-using namespace sotto;
+namespace sotto::test::partition_test {
 
 namespace {
 
@@ -192,3 +192,5 @@ TEST_CASE("more nodes than examples, or none, are refused") {
   CHECK_THROWS_AS(partition_examples(labels, kClasses, 0, {}, 0), Error);
   CHECK_THROWS_AS(partition_examples(labels, kClasses, -1, {}, 0), Error);
 }
+
+}  // namespace sotto::test::partition_test

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sotto;
+namespace sotto::test::sampler_test {
 
 namespace {
 
@@ -74,3 +74,5 @@ TEST_CASE("passes are shuffled differently, and far rounds are as good as near o
   std::sort(rows.begin(), rows.end());
   CHECK(std::all_of(rows.begin(), rows.end(), [](auto row) { return row >= 100 && row < 120; }));
 }
+
+}  // namespace sotto::test::sampler_test

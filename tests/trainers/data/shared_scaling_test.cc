@@ -13,8 +13,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::shared_scaling_test {
 
 namespace {
 
@@ -203,3 +202,5 @@ TEST_CASE("only tables are scaled by several sites") {
   const SharedScaling scaling{.source = "scaling.toml", .columns = {{.name = "a"}}};
   CHECK(contains(refusal([&] { load_task("digits", &scaling); }), "columns of a table"));
 }
+
+}  // namespace sotto::test::shared_scaling_test

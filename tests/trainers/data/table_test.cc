@@ -19,7 +19,8 @@
 #include "support/scratch.h"
 #include "trainers/gzip.h"
 
-using namespace sotto;
+namespace sotto::test::table_test {
+
 using test::contains;
 
 namespace {
@@ -379,3 +380,5 @@ TEST_CASE("a check says what is seen of a file, whatever it is") {
   CHECK(check_data("digits,train=20,test=10").train == 20);
   CHECK_THROWS_AS(check_data("nowhere.csv"), Error);
 }
+
+}  // namespace sotto::test::table_test

@@ -16,7 +16,8 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::text_test {
+
 using test::contains;
 
 TEST_CASE("windows are one-hot, and the label is the next character") {
@@ -173,3 +174,5 @@ TEST_CASE("Shakespeare's next characters: the test set is bounded and the vocabu
   CHECK(data->test().size() <= 4096);
   CHECK(data->test().size() > 3000);
 }
+
+}  // namespace sotto::test::text_test

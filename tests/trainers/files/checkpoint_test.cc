@@ -9,8 +9,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::checkpoint_test {
 
 namespace {
 
@@ -110,3 +109,5 @@ TEST_CASE("a folder that cannot be made is refused") {
   const auto file = scratch.write("file", "").string();
   CHECK(contains(refusal([&] { CheckpointFolder(file + "/below", 0); }), "file/below"));
 }
+
+}  // namespace sotto::test::checkpoint_test

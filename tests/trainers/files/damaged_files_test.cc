@@ -17,7 +17,7 @@
 #include "support/scratch.h"
 #include "trainers/gzip.h"
 
-using namespace sotto;
+namespace sotto::test::damaged_files_test {
 
 namespace {
 
@@ -126,3 +126,5 @@ TEST_CASE("damaged IDX files, packed and not, are refused or read") {
   attack(packed, "t10k-images-idx3-ubyte.gz", test::gzip(images),
          [&] { require_sound(*load_mnist(packed.path())); });
 }
+
+}  // namespace sotto::test::damaged_files_test

@@ -11,7 +11,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/trainers/files/model_file.h>
 
-using namespace sotto;
+namespace sotto::test::model_file_test {
 
 namespace {
 
@@ -154,3 +154,5 @@ TEST_CASE("damaged encodings never decode to what is not finite, whatever bytes 
     }
   }
 }
+
+}  // namespace sotto::test::model_file_test

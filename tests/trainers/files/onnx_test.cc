@@ -19,8 +19,7 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::onnx_test {
 
 namespace {
 
@@ -142,3 +141,5 @@ TEST_CASE("a model that is not written as ONNX is refused, with what would do") 
   append_block(large, "layer1.bias", {1 << 15});
   CHECK(contains(refusal([&] { check_onnx(large, {}); }), "2 GiB"));
 }
+
+}  // namespace sotto::test::onnx_test

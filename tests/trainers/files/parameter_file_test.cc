@@ -7,8 +7,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::parameter_file_test {
 
 TEST_CASE("a row of parameters is read back bit for bit") {
   const std::vector<float> x = {0.1F,
@@ -46,3 +45,5 @@ TEST_CASE("rows that do not fit are refused with the place") {
   CHECK(read_parameter_row(scratch.write("x.csv", "+1,1e-50,-1e-999\n").string(), 3) ==
         std::vector<float>{1, 0, 0});
 }
+
+}  // namespace sotto::test::parameter_file_test

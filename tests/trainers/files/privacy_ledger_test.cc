@@ -1,15 +1,13 @@
 #include <sotto/trainers/files/privacy_ledger.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "support/read_file.h"
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::privacy_ledger_test {
 
 namespace {
 
@@ -19,11 +17,6 @@ PrivacyOptions kept_in(const std::string& path) {
   options.noise_multiplier = 1.25;
   options.ledger = path;
   return options;
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace
@@ -75,7 +68,7 @@ TEST_CASE("a damaged ledger, or one of another mechanism, is refused") {
   const std::string path = (scratch.path() / "ledger").string();
   auto options = kept_in(path);
   REQUIRE(PrivacyLedger(options).enter(5, 10).ok());
-  const std::string whole = text_of(path);
+  const std::string whole = read_file(path);
   CHECK(contains(whole, "steps=10\n"));
 
   options.noise_multiplier = 2;
@@ -98,3 +91,5 @@ TEST_CASE("a damaged ledger, or one of another mechanism, is refused") {
   scratch.write("ledger", whole);
   CHECK(PrivacyLedger(options).steps() == 10);
 }
+
+}  // namespace sotto::test::privacy_ledger_test

@@ -20,8 +20,7 @@
 #include "support/scratch.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::saved_model_test {
 
 namespace fs = std::filesystem;
 
@@ -349,3 +348,5 @@ TEST_CASE("a mean says how many models it is of, where some are left out") {
   CHECK_MESSAGE(contains(start.left_behind, "the mean of 2 of 4 models after round 8"),
                 start.left_behind);
 }
+
+}  // namespace sotto::test::saved_model_test

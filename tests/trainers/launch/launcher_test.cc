@@ -8,8 +8,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::launcher_test {
 
 namespace {
 
@@ -145,3 +144,5 @@ TEST_CASE("launchers that contradict each other are refused, and both are named"
   // What a batch script of Slurm hands on to mpirun's processes.
   CHECK(read(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}))->rank == 1);
 }
+
+}  // namespace sotto::test::launcher_test

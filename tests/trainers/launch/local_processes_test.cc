@@ -15,8 +15,8 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::local_processes_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -166,3 +166,5 @@ TEST_CASE("a private directory goes also when its owner is killed, once its chil
   }
   CHECK(std::filesystem::is_empty(kept));
 }
+
+}  // namespace sotto::test::local_processes_test

@@ -11,8 +11,8 @@
 #include "support/scratch.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::meetings_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -154,3 +154,5 @@ TEST_CASE(
   CHECK(begun());
   CHECK_FALSE(session_mark(std::as_bytes(std::span(kModel, 1))));
 }
+
+}  // namespace sotto::test::meetings_test

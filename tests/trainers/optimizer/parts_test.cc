@@ -15,7 +15,8 @@
 #include "../../../trainers/internal/optimizer/whole_model.h"
 #include "../../../trainers/internal/optimizer/work_before.h"
 
-using namespace sotto;
+namespace sotto::test::parts_test {
+
 using namespace sotto::internal;
 
 namespace {
@@ -69,6 +70,10 @@ TEST_CASE("step settings: what a caller announces of its own rule is stamped, an
   settings.announce(0.3, "momentum=0.6");
   CHECK(one != kAsAgreed);
   CHECK(settings.stamp() != one);
+  const SettingsStamp another = settings.stamp();
+  CHECK_THROWS_AS(settings.announce(std::numeric_limits<double>::quiet_NaN(), ""), Error);
+  CHECK_THROWS_AS(settings.announce(-1, ""), Error);
+  CHECK(settings.stamp() == another);
   CHECK(rate_after_load(settings) == kAgreedRate);
 }
 
@@ -122,6 +127,20 @@ TEST_CASE("gradient parts: they add up, and none may overlap another") {
   CHECK_FALSE(parts.cover(0, 1));
   CHECK(parts.empty());
   CHECK_FALSE(parts.overlap(0, 100));
+}
+
+TEST_CASE("gradient parts: what is outside or twice there is refused") {
+  GradientParts parts;
+  CHECK_NOTHROW(parts.require(0, 10, 10));
+  CHECK_NOTHROW(parts.require(10, 0, 10));
+  CHECK_THROWS_AS(parts.require(10, 1, 10), Error);
+  CHECK_THROWS_AS(parts.require(11, 0, 10), Error);
+  CHECK_THROWS_AS(parts.require(1, std::numeric_limits<std::size_t>::max(), 10), Error);
+  parts.add(2, 3);
+  CHECK_THROWS_AS(parts.require(4, 1, 10), Error);
+  CHECK_NOTHROW(parts.require(5, 5, 10));
+  CHECK_THROWS_AS(parts.require_all(10), Error);
+  CHECK_NOTHROW(parts.require_all(3));
 }
 
 TEST_CASE("whole model: the parameters, and behind them what goes along") {
@@ -194,3 +213,5 @@ TEST_CASE("compression watch: an exchange's own number is measured, not too ofte
   often.measure_before(10 + kMeasureEvery);
   CHECK(asked->wants(9 + kMeasureEvery));
 }
+
+}  // namespace sotto::test::parts_test

@@ -15,8 +15,8 @@
 #include "support/seed.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::changed_settings_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -353,3 +353,5 @@ TEST_CASE("stamps of rates and of texts are told apart, and from bytes that are 
     CHECK_FALSE(is_stamp(bad));
   }
 }
+
+}  // namespace sotto::test::changed_settings_test

@@ -20,7 +20,7 @@
 #include <sotto/trainers/tasks/model.h>
 #include <sotto/trainers/tasks/task_registry.h>
 
-using namespace sotto;
+namespace sotto::test::misspelt_names_test {
 
 TEST_CASE("a misspelt name is refused by every registry with a guess") {
   struct Case {
@@ -58,3 +58,5 @@ TEST_CASE("a misspelt name is refused by every registry with a guess") {
     CHECK(message.find("did you mean") == message.rfind("did you mean"));
   }
 }
+
+}  // namespace sotto::test::misspelt_names_test

@@ -9,8 +9,7 @@
 
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::own_step_rule_test {
 
 namespace {
 
@@ -120,3 +119,5 @@ TEST_CASE("algorithms that are built on a rule of sotto's do not take the caller
   CHECK_THROWS_WITH_AS(Optimizer(with_rule<Halving>(2, "onebit-adam"), x),
                        doctest::Contains("is built on adam's moments"), Error);
 }
+
+}  // namespace sotto::test::own_step_rule_test

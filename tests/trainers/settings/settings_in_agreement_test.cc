@@ -16,8 +16,7 @@
 #include "support/scratch.h"
 #include "trainers/nodes.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::settings_in_agreement_test {
 
 namespace {
 
@@ -210,3 +209,5 @@ TEST_CASE("the older settings say the same as a specification, and no more than 
         "rule: 'median' is refused: pushsum has none, as on directed graphs none is proven against "
         "Byzantine nodes; leave it out, it is for robust");
 }
+
+}  // namespace sotto::test::settings_in_agreement_test

@@ -14,7 +14,7 @@
 #include <sotto/optim/step_rule_spec.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 
-using namespace sotto;
+namespace sotto::test::step_rule_owners_test {
 
 namespace {
 
@@ -114,3 +114,5 @@ TEST_CASE("default learning rates and momenta are those of the rules") {
     CHECK(options_of(settings, 10).outer_step_rule->momentum == rule.momentum);
   }
 }
+
+}  // namespace sotto::test::step_rule_owners_test

@@ -8,7 +8,8 @@
 #include <sotto/trainers/settings/optimizer_settings.h>
 #include <sotto/trainers/settings/time_limit.h>
 
-using namespace sotto;
+namespace sotto::test::time_limit_test {
+
 using std::chrono::milliseconds;
 
 TEST_CASE("a limit of time is the nearest millisecond") {
@@ -35,3 +36,5 @@ TEST_CASE("a limit of time that is none is refused with its setting and the long
   CHECK_THROWS_WITH_AS(time_limit("timeout", 1e6, 24 * 3600),
                        doctest::Contains("0.001 to 86400 seconds"), Error);
 }
+
+}  // namespace sotto::test::time_limit_test

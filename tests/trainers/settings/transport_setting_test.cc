@@ -7,7 +7,7 @@
 #include <sotto/comm/transport.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 
-using namespace sotto;
+namespace sotto::test::transport_setting_test {
 
 TEST_CASE("the help of the setting transport names every transport of the table, and its nodes") {
   OptimizerSettings settings;
@@ -24,3 +24,5 @@ TEST_CASE("the help of the setting transport names every transport of the table,
     CHECK_MESSAGE(help.find(std::string(info.name) + nodes) != std::string::npos, help);
   }
 }
+
+}  // namespace sotto::test::transport_setting_test

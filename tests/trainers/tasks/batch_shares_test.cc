@@ -10,7 +10,7 @@
 
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::batch_shares_test {
 
 namespace {
 
@@ -51,3 +51,5 @@ TEST_CASE("shares of drawn speeds sum to the examples and are within one of thei
     }
   }
 }
+
+}  // namespace sotto::test::batch_shares_test

@@ -12,7 +12,7 @@
 #include "support/scratch.h"
 #include "support/skip.h"
 
-using namespace sotto;
+namespace sotto::test::character_model_test {
 
 namespace {
 
@@ -61,3 +61,5 @@ TEST_CASE("on Shakespeare Adam beats SGD with momentum, and APMSqueeze keeps Ada
   CHECK(squeezed.loss < adam.loss + 0.04);
   CHECK(squeezed.bytes < adam.bytes / 4);
 }
+
+}  // namespace sotto::test::character_model_test

@@ -14,8 +14,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
-using namespace sotto::test;
+namespace sotto::test::clipped_task_test {
 
 namespace {
 
@@ -162,3 +161,5 @@ TEST_CASE("tasks without examples that stand alone cannot hide one") {
   CHECK(contains(refusal([&] { TaskFactory(load_task("text:" + text.string()), options); }),
                  "share its characters"));
 }
+
+}  // namespace sotto::test::clipped_task_test

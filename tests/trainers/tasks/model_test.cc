@@ -15,7 +15,7 @@
 #include "trainers/tasks/reference_models.h"
 #include "trainers/tasks/reference_transformer.h"
 
-using namespace sotto;
+namespace sotto::test::model_test {
 
 namespace {
 
@@ -431,3 +431,5 @@ TEST_CASE("an expert without rows has no gradient") {
   }
   CHECK(silent == 4);
 }
+
+}  // namespace sotto::test::model_test

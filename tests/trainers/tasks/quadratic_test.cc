@@ -11,7 +11,8 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::quadratic_test {
+
 using test::contains;
 
 namespace {
@@ -104,3 +105,5 @@ TEST_CASE("damaged problems are refused with the place") {
   }
   CHECK(contains(test::refusal([] { load_quadratic("/nonexistent/q.json"); }), "no such file"));
 }
+
+}  // namespace sotto::test::quadratic_test

@@ -16,7 +16,8 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::regression_test {
+
 using test::contains;
 
 namespace {
@@ -182,3 +183,5 @@ TEST_CASE("an attacker on a regression trains on targets that are turned round")
   CHECK(honest->evaluate(trained(*honest, 300, 0.2F)).r2 > 0.99);
   CHECK(liar->evaluate(trained(*liar, 300, 0.2F)).r2 < -1);
 }
+
+}  // namespace sotto::test::regression_test

@@ -11,7 +11,7 @@
 
 #include "trainers/tasks/reference_models.h"
 
-using namespace sotto;
+namespace sotto::test::supervised_task_test {
 
 namespace {
 
@@ -164,3 +164,5 @@ TEST_CASE("digits are deterministic, differ between seeds and sets, and lie in 0
     }
   }
 }
+
+}  // namespace sotto::test::supervised_task_test

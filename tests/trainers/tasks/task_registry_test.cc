@@ -10,7 +10,7 @@
 
 #include "support/scratch.h"
 
-using namespace sotto;
+namespace sotto::test::task_registry_test {
 
 TEST_CASE("nodes share an epoch, start alike and see different data") {
   const auto data = load_task("digits,train=101,test=10");
@@ -86,3 +86,5 @@ TEST_CASE("tables for `sotto list` are complete") {
   }
   CHECK(names.contains("digits"));
 }
+
+}  // namespace sotto::test::task_registry_test

@@ -19,7 +19,8 @@
 #include "support/scratch.h"
 #include "support/seed.h"
 
-using namespace sotto;
+namespace sotto::test::untie_test {
+
 using sotto::test::contains;
 
 namespace {
@@ -195,3 +196,5 @@ TEST_CASE("what is no tied transformer is refused, and the message says why") {
   append_block(late, "h.1.attn.weight", {2});
   CHECK(contains(refusal(late), "layer 0 has no such tensor"));
 }
+
+}  // namespace sotto::test::untie_test

@@ -9,15 +9,24 @@
 
 namespace sotto::internal {
 
-void StepSettings::set_rate(double rate) {
+namespace {
+
+void require_learning_rate(double rate) {
   if (!is_learning_rate(rate)) {
     refuse("lr", fmt::format("{}", rate), fmt::format("it must {}", kLearningRates));
   }
+}
+
+}  // namespace
+
+void StepSettings::set_rate(double rate) {
+  require_learning_rate(rate);
   rule_.set_learning_rate(rate);
   rate_ = rate;
 }
 
 void StepSettings::announce(double rate, std::string_view others) {
+  require_learning_rate(rate);
   announced_rate_ = rate;
   announced_ = others;
 }

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/groups/expert_gate.h>
+#include <sotto/groups/programs/expert_gate.h>
 
 #include "dense_layer.h"
 

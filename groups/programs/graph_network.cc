@@ -1,0 +1,387 @@
+#include <sotto/groups/programs/graph_network.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
+#include <sotto/base/xxh3.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::uint32_t kElsewhere = std::numeric_limits<std::uint32_t>::max();
+
+/// Edges in ascending order, the smaller end of each first.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted_edges(const RatedGraph& graph) {
+  auto edges = graph.edges;
+  for (auto& [a, b] : edges) {
+    if (a > b) {
+      std::swap(a, b);
+    }
+  }
+  std::ranges::sort(edges);
+  return edges;
+}
+
+/// The sum of the weights of the links of all members. Throws Error for a link along no edge.
+double weight_of_all(const RatedGraph& graph) {
+  const auto edges = sorted_edges(graph);
+  double sum = 0;
+  for (const GraphLink& link : graph.links) {
+    const std::pair edge(std::min(link.from, link.to), std::max(link.from, link.to));
+    if (!std::ranges::binary_search(edges, edge) || !(link.weight > 0) ||
+        !std::isfinite(link.weight)) {
+      refuse("links", fmt::format("{}-{} of weight {}", link.from, link.to, link.weight),
+             "links go along edges of the graph, with finite weights above 0");
+    }
+    sum += static_cast<double>(link.weight);
+  }
+  if (graph.total_weight == 0) {
+    return sum;
+  }
+  if (!(graph.total_weight > 0) || !std::isfinite(graph.total_weight)) {
+    refuse("total_weight", fmt::format("{}", graph.total_weight), "it is finite and above 0");
+  }
+  return graph.total_weight;
+}
+
+/// A digest of what all members must know alike, beside `seed`, one of owners and boundaries.
+std::uint64_t digest_of(const RatedGraph& graph, std::uint64_t seed) {
+  ByteBuffer all;
+  for (const auto& [a, b] : sorted_edges(graph)) {
+    all.write(a);
+    all.write(b);
+  }
+  all.write(weight_of_all(graph));
+  return xxh3(all.bytes(), seed);
+}
+
+/// The part of a graph that fits the options, for initializers.
+GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
+                       const GraphNetworkOptions& options) {
+  require_between("features", options.features, 1, kMostDimension);
+  require_between("hidden", options.hidden, 1, kMostDimension);
+  require_between("embedding", options.embedding, 1, kMostDimension);
+  if (graph.features.size() != graph.owner.size() * options.features) {
+    refuse("features", fmt::format("{}", graph.features.size()),
+           fmt::format("{} nodes have {} each", graph.owner.size(), options.features));
+  }
+  if (node.parameters().size() != options.parameters()) {
+    refuse("parameters", fmt::format("{}", node.parameters().size()),
+           fmt::format("a network of this size has {}", options.parameters()));
+  }
+  const Group group = node.everyone().group;
+  GraphPart part = graph_part(graph.edges, graph.owner, group.size(), group.position);
+  part.lists.digest = digest_of(graph, part.lists.digest);
+  return part;
+}
+
+/// Row of each node of the graph in a part's matrices; kElsewhere for nodes that it has none of.
+std::vector<std::uint32_t> rows_of(const GraphPart& part, std::size_t nodes) {
+  std::vector<std::uint32_t> rows(nodes, kElsewhere);
+  std::uint32_t row = 0;
+  for (const std::uint32_t v : part.own) {
+    rows[v] = row++;
+  }
+  for (const std::uint32_t v : part.ghosts) {
+    rows[v] = row++;
+  }
+  return rows;
+}
+
+/// out ← x W, for a row and a matrix by rows; sums go in the order of x.
+void times(std::span<const float> x, std::span<const float> w, std::span<float> out) {
+  std::ranges::fill(out, 0.0F);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t j = 0; j < out.size(); ++j) {
+      out[j] += x[i] * w[i * out.size() + j];
+    }
+  }
+}
+
+/// out ← W x, likewise.
+void times(std::span<const float> w, std::span<const float> x, std::span<float> out,
+           std::size_t columns) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    float sum = 0;
+    for (std::size_t j = 0; j < columns; ++j) {
+      sum += w[i * columns + j] * x[j];
+    }
+    out[i] = sum;
+  }
+}
+
+/// W += x ⊗ y.
+void add_outer(std::span<const float> x, std::span<const float> y, std::span<float> w) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t j = 0; j < y.size(); ++j) {
+      w[i * y.size() + j] += x[i] * y[j];
+    }
+  }
+}
+
+void write_norms(std::span<const float> rows, std::size_t width, std::span<float> norms) {
+  for (std::size_t v = 0; v < norms.size(); ++v) {
+    float squares = 0;
+    for (const float value : rows.subspan(v * width, width)) {
+      squares += value * value;
+    }
+    norms[v] = std::sqrt(squares);
+  }
+}
+
+}  // namespace
+
+GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
+                           const GraphNetworkOptions& options)
+    : options_(options),
+      part_(fitting_part(node, graph, options)),
+      matrix_(part_, graph.edges, rows_of(part_, graph.owner.size())),
+      x_(node.parameters()),
+      members_(node.everyone().group.size()),
+      features_halo_(node.everyone(), part_.lists, options.features, {.data = Carried::activation},
+                     Halo::Merge::replace),
+      hidden_halo_(node.everyone(), part_.lists, options.embedding,
+                   {.data = Carried::activation, .compressor = options.compressor},
+                   Halo::Merge::replace),
+      embedding_halo_(node.everyone(), part_.lists, options.embedding,
+                      {.data = Carried::activation, .compressor = options.compressor},
+                      Halo::Merge::replace),
+      gradient_halo_(
+          node.everyone(), part_.lists, options.embedding,
+          {.data = Carried::activation_gradient, .compressor = options.gradient_compressor},
+          Halo::Merge::replace),
+      hidden_cache_(part_.own.size(), part_.lists, options.cache),
+      embedding_cache_(part_.own.size(), part_.lists, options.cache),
+      gradient_cache_(part_.own.size(), part_.lists, options.cache),
+      gradient_(options.parameters()) {
+  const std::size_t own_rows = part_.own.size();
+  const std::size_t rows = own_rows + part_.ghosts.size();
+  features_.resize(rows * options.features);
+  for (std::size_t v = 0; v < own_rows; ++v) {
+    std::copy_n(
+        graph.features.begin() + static_cast<std::ptrdiff_t>(part_.own[v] * options.features),
+        options.features, features_.begin() + static_cast<std::ptrdiff_t>(v * options.features));
+  }
+  ax_.resize(own_rows * options.features);
+  h_.resize(own_rows * options.hidden);
+  t_.resize(rows * options.embedding);
+  z_.resize(t_.size());
+  dz_.resize(t_.size());
+  dt_.resize(own_rows * options.embedding);
+  dh_.resize(options.hidden);
+  t_norm_.resize(own_rows);
+  z_norm_.resize(own_rows);
+  find_links(graph, weight_of_all(graph));
+  add_stages();
+}
+
+void GraphNetwork::find_links(const RatedGraph& graph, double total) {
+  const auto rows = rows_of(part_, graph.owner.size());
+  const std::size_t own_rows = part_.own.size();
+  for (const GraphLink& link : graph.links) {
+    const std::uint32_t from = rows[link.from];
+    const std::uint32_t to = rows[link.to];
+    if (from >= own_rows && to >= own_rows) {
+      continue;
+    }
+    links_.push_back(
+        {from, to, link.positive, static_cast<float>(static_cast<double>(link.weight) / total)});
+  }
+}
+
+void GraphNetwork::add_stages() {
+  const auto stage = [this](const char* name, auto work, Halo* halo, bool optional = false) {
+    stages_.push_back({name,
+                       [work](const RoundInput&) {
+                         work();
+                         return Status();
+                       },
+                       halo, 0, optional});
+  };
+  // Features are the same in all rounds.
+  stage(
+      "features",
+      [this] {
+        if (!met_) {
+          features_halo_.begin(own(features_, options_.features),
+                               ghosts(features_, options_.features));
+        }
+      },
+      &features_halo_, true);
+  stage(
+      "hidden rows",
+      [this] {
+        make_hidden();
+        exchange(hidden_halo_, hidden_cache_, t_, t_norm_);
+      },
+      &hidden_halo_);
+  stage(
+      "embeddings",
+      [this] {
+        make_embeddings();
+        exchange(embedding_halo_, embedding_cache_, z_, z_norm_);
+      },
+      &embedding_halo_);
+  stage(
+      "loss",
+      [this] {
+        compare();
+        exchange(gradient_halo_, gradient_cache_, dz_, z_norm_);
+      },
+      &gradient_halo_);
+  stage(
+      "learn", [this] { learn(); }, nullptr);
+}
+
+GraphNetwork::Weights GraphNetwork::weights(std::span<float> all) const {
+  const std::size_t d = options_.embedding;
+  std::size_t at = 0;
+  const auto next = [&](std::size_t count) {
+    const auto piece = all.subspan(at, count);
+    at += count;
+    return piece;
+  };
+  const auto w1 = next(options_.features * options_.hidden);
+  const auto w2 = next(options_.hidden * d);
+  const auto p = next(d);
+  const auto q = next(d);
+  const auto r = next(d);
+  return {w1, w2, p, q, r, next(1)};
+}
+
+void GraphNetwork::exchange(Halo& halo, HaloCache& cache, std::vector<float>& rows,
+                            std::span<const float> norms) const {
+  halo.begin(own(rows, options_.embedding), ghosts(rows, options_.embedding), cache.choose(norms));
+}
+
+void GraphNetwork::make_hidden() {
+  const std::size_t f = options_.features;
+  const std::size_t h = options_.hidden;
+  const std::size_t d = options_.embedding;
+  if (!met_) {
+    matrix_.multiply(features_, f, ax_);
+    met_ = true;
+  }
+  const Weights w = weights(x_);
+  for (std::size_t v = 0; v < part_.own.size(); ++v) {
+    const auto row = std::span(h_).subspan(v * h, h);
+    times(std::span<const float>(ax_).subspan(v * f, f), w.w1, row);
+    for (float& value : row) {
+      value = std::max(value, 0.0F);
+    }
+    times(row, w.w2, std::span(t_).subspan(v * d, d));
+  }
+}
+
+void GraphNetwork::make_embeddings() {
+  matrix_.multiply(t_, options_.embedding, own(std::span(z_), options_.embedding));
+}
+
+double GraphNetwork::score(std::span<const float> from, std::span<const float> to) const {
+  const Weights w = weights(x_);
+  double sum = static_cast<double>(w.b[0]);
+  for (std::size_t i = 0; i < options_.embedding; ++i) {
+    sum += static_cast<double>(w.p[i] * from[i] + w.q[i] * to[i] + w.r[i] * from[i] * to[i]);
+  }
+  return sum;
+}
+
+void GraphNetwork::compare() {
+  const std::size_t d = options_.embedding;
+  const std::size_t own_rows = part_.own.size();
+  const Weights w = weights(x_);
+  std::ranges::fill(gradient_, 0.0F);
+  const Weights g = weights(gradient_);
+  std::ranges::fill(own(std::span(dz_), d), 0.0F);
+  loss_ = 0;
+  for (const OwnLink& link : links_) {
+    const auto from = std::span<const float>(z_).subspan(link.from * d, d);
+    const auto to = std::span<const float>(z_).subspan(link.to * d, d);
+    const double margin = link.positive ? score(from, to) : -score(from, to);
+    const double slope = static_cast<double>(link.weight) / (1 + std::exp(margin));
+    const auto ds = static_cast<float>(link.positive ? -slope : slope);
+    for (std::size_t i = 0; i < d; ++i) {
+      if (link.from < own_rows) {
+        dz_[link.from * d + i] += ds * (w.p[i] + w.r[i] * to[i]);
+        g.p[i] += ds * from[i];
+        g.q[i] += ds * to[i];
+        g.r[i] += ds * from[i] * to[i];
+      }
+      if (link.to < own_rows) {
+        dz_[link.to * d + i] += ds * (w.q[i] + w.r[i] * from[i]);
+      }
+    }
+    if (link.from < own_rows) {  // a link counts where it begins
+      g.b[0] += ds;
+      loss_ += static_cast<double>(link.weight) *
+               (std::max(-margin, 0.0) + std::log1p(std::exp(-std::abs(margin))));
+    }
+  }
+  write_norms(own(dz_, d), d, z_norm_);
+}
+
+void GraphNetwork::learn() {
+  const std::size_t f = options_.features;
+  const std::size_t h = options_.hidden;
+  const std::size_t d = options_.embedding;
+  const Weights w = weights(x_);
+  const Weights g = weights(gradient_);
+  matrix_.multiply(dz_, d, dt_);
+  for (std::size_t v = 0; v < part_.own.size(); ++v) {
+    const auto row = std::span<const float>(h_).subspan(v * h, h);
+    const auto dt = std::span<const float>(dt_).subspan(v * d, d);
+    add_outer(row, dt, g.w2);
+    times(w.w2, dt, dh_, d);
+    for (std::size_t i = 0; i < h; ++i) {
+      dh_[i] = row[i] > 0 ? dh_[i] : 0;
+    }
+    add_outer(std::span<const float>(ax_).subspan(v * f, f), dh_, g.w1);
+  }
+  write_norms(dt_, d, t_norm_);
+  for (float& value : gradient_) {
+    value *= static_cast<float>(members_);  // the algorithm takes the mean
+  }
+}
+
+std::uint64_t GraphNetwork::rows_sent() const {
+  return hidden_cache_.sent() + embedding_cache_.sent() + gradient_cache_.sent();
+}
+
+std::uint64_t GraphNetwork::rows_kept() const {
+  return hidden_cache_.kept() + embedding_cache_.kept() + gradient_cache_.kept();
+}
+
+void GraphNetwork::save(ByteBuffer& out) const {
+  out.write(static_cast<std::uint8_t>(met_ ? 1 : 0));
+  for (const auto* rows : {&ax_, &t_, &z_, &dz_, &t_norm_, &z_norm_}) {
+    write_floats(std::span<const float>(*rows), out);
+  }
+  for (const auto* cache : {&hidden_cache_, &embedding_cache_, &gradient_cache_}) {
+    cache->save(out);
+  }
+}
+
+Status GraphNetwork::load(ByteReader& in) {
+  met_ = in.read<std::uint8_t>() != 0;
+  Status status;
+  for (auto* rows : {&ax_, &t_, &z_, &dz_, &t_norm_, &z_norm_}) {
+    if (status.ok()) {
+      status = read_floats(in, "rows of a graph", *rows);
+    }
+  }
+  for (auto* cache : {&hidden_cache_, &embedding_cache_, &gradient_cache_}) {
+    if (status.ok()) {
+      status = cache->load(in);
+    }
+  }
+  return status;
+}
+
+}  // namespace sotto

@@ -1,0 +1,65 @@
+#include "internal/run_claim.h"
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/xxh3.h>
+
+namespace sotto {
+
+BeginningSight::Founder RunClaim::founder(const StoredRuns& stored) const {
+  using Founder = BeginningSight::Founder;
+  if (store_ == nullptr) {
+    return Founder::first_seed;
+  }
+  return !stored.known                         ? Founder::unknown
+         : !stored.latest                      ? Founder::any
+         : wanted_ && stored.latest == wanted_ ? Founder::this_node
+                                               : Founder::nobody;
+}
+
+std::optional<sites::History> RunClaim::claim(const Node& node) {
+  const StoredRuns seen = stored();
+  if (store_ == nullptr) {
+    return sites::History{};
+  }
+  if (founder(seen) == BeginningSight::Founder::this_node) {
+    const sites::History run = wanted_->id;
+    wanted_.reset();
+    return run;
+  }
+  const std::uint64_t begun = seen.latest ? seen.latest->number : 0;
+  if (!wanted_ || wanted_->number <= begun) {
+    ByteBuffer drawn;
+    drawn.write_string(node.name);
+    drawn.write(node.incarnation);
+    drawn.write(node.stay);
+    drawn.write(begun);
+    wanted_ = StoredRun{.number = begun + 1,
+                        .id = xxh3_128(drawn.bytes()),
+                        .name = node.name,
+                        .address = node.address,
+                        .step = node.step};
+  }
+  store_->want(wanted_);
+  return std::nullopt;
+}
+
+void RunClaim::drop() {
+  if (wanted_) {
+    store_->want(std::nullopt);
+    wanted_.reset();
+  }
+}
+
+void RunClaim::note_run(const std::optional<sites::History>& run) const {
+  if (store_ != nullptr) {
+    store_->note_run(run);
+  }
+}
+
+void RunClaim::note_end(const sites::History& run, const StoredEnd& end) const {
+  if (store_ != nullptr) {
+    store_->note_end(run, end);
+  }
+}
+
+}  // namespace sotto

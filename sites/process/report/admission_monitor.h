@@ -1,0 +1,58 @@
+// Tells the operator of a site which keys were not let in, and of crowds of connections that prove
+// none.
+//
+// Thread safety: one thread at a time. The channels are the caller's and must outlive it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/comm/channels.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/trust/allow_list.h>
+#include <sotto/sites/process/report/site_report.h>
+
+namespace sotto {
+
+class AdmissionMonitor {
+ public:
+  /// Watches `channels`, and tells `listener`.
+  AdmissionMonitor(const Channels& channels, SiteListener listener);
+
+  /// Takes a list of peers that has come into force. Keys that were told of are told of again,
+  /// since the new list may say otherwise of them.
+  void follow(const std::vector<TrustedPeer>& lines);
+  /// Tells what is new since the last call, in round `round` of the site.
+  void look(Round round);
+  /// The latest refused keys, and their owners now or before.
+  std::vector<SiteRefusedKey> refused_keys() const;
+
+ private:
+  /// Anybody can make keys without end: the pause between two lines doubles from the first to the
+  /// second of these.
+  static constexpr std::chrono::milliseconds kFirstSilence{2'000};
+  static constexpr std::chrono::milliseconds kLongestSilence{600'000};
+  /// Keys that are remembered as told, or as a peer's of before.
+  static constexpr std::size_t kMostKeys = 8192;
+
+  void look_at_keys(Round round);
+  void look_at_crowd(Round round);
+
+  const Channels& channels_;
+  const SiteListener listener_;
+  std::set<std::string> listed_;              ///< the keys of the list that is in force
+  std::map<std::string, std::string> names_;  ///< owners by key, of all lists so far
+  std::set<std::string> keys_told_;
+  std::chrono::milliseconds key_pause_ = kFirstSilence;
+  Deadline keys_due_ = Deadline::after({});
+  std::uint64_t cut_told_ = 0;
+  Deadline crowd_due_ = Deadline::after({});
+};
+
+}  // namespace sotto

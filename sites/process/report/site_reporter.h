@@ -1,0 +1,111 @@
+// What a site tells of itself while it runs: events, reports, evaluations, and the model for other
+// programs.
+//
+// Thread safety: one thread at a time, but for report(), which any may ask. Ownership: the parts of
+// the site are the caller's and must outlive it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/parameter_layout.h>
+#include <sotto/comm/channels.h>
+#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/by_roster/run_roster.h>
+#include <sotto/sites/process/report/peer_monitor.h>
+#include <sotto/sites/process/report/site_history.h>
+#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/process/site_gradients.h>
+#include <sotto/sites/process/site_guard.h>
+#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/trainers/tasks/task.h>
+
+namespace sotto {
+
+/// The parts of a site that runs, as far as others are told of them.
+struct SiteParts {
+  const SiteOptions& options;
+  const std::string& settings;  ///< settings that sites share, in words
+  const ParameterLayout& layout;
+  const sites::Site& site;
+  const SiteGradients& gradients;
+  const SiteGuard& guard;
+  const sites::Patience& patience;
+  const SiteFolder* folder;  ///< folder of the state; null: it keeps none
+};
+
+/// A listener that may be called whether there is one or not; in a run by roster it is not told of
+/// a list that is empty until the roster fills it.
+SiteListener heard_listener(SiteListener listener, bool by_roster);
+
+class SiteReporter {
+ public:
+  /// Tells `listener` of events.
+  SiteReporter(const SiteParts& parts, SiteListener listener);
+
+  /// From now on the peers are told of, too, and the roster where there is one; null: no more.
+  void follow(const Channels* channels, const PeerMonitor* monitor, const RunRoster* roster);
+
+  /// Tells an event, with the site's round.
+  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
+            std::vector<SiteFigure> figures = {}) const;
+  /// Tells once that no gradient may leave any more, as soon as that is so.
+  void tell_of_budget();
+  /// A round is over: it is in the report at once, and told by tell_of_round.
+  void round_done();
+  /// Tells of the last round if it has not been told, and the one before was long enough ago.
+  void tell_of_round();
+
+  /// What the site is at. A report follows if the last was long ago.
+  void enter(SitePhase phase);
+  SitePhase phase() const { return phase_; }
+  /// Makes a report: at once, or if the last one was long enough ago.
+  void refresh(bool now);
+  /// The newest report. Any thread may ask.
+  SiteReport report() const { return board_.get(); }
+  /// A report as of now.
+  SiteReport present() const;
+
+  /// Notes how good the model is, once a round, and exports it.
+  void evaluated(const Evaluation& quality);
+  /// Writes the model for other programs, where the options want it.
+  void export_model();
+  /// The evaluations of this process.
+  const SiteHistory& history() const { return history_; }
+  /// Why the last export failed; empty: it did not.
+  const std::string& export_trouble() const { return export_trouble_; }
+  /// When this process began.
+  std::chrono::steady_clock::time_point began() const { return began_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const SiteParts parts_;
+  const SiteListener listener_;
+  const Channels* channels_ = nullptr;
+  const PeerMonitor* monitor_ = nullptr;
+  const RunRoster* roster_ = nullptr;
+  SitePhase phase_ = SitePhase::starting;
+  const Clock::time_point began_ = Clock::now();
+  const double started_at_;
+  Clock::time_point reported_{};
+  Clock::time_point told_{};
+  bool round_to_tell_ = false;
+  bool told_of_budget_ = false;
+  SiteHistory history_;
+  std::string export_trouble_;
+  std::string exported_;  ///< digest of the parameters that went out last
+  SiteBoard board_;
+};
+
+/// Where a site begins, in words: at the model of one of its peers, or at its own, and in which
+/// round. `alone`: no peer is up; `own_model`: it is one that the site had written.
+std::string words_of_beginning(const sites::SiteState& state, bool alone, bool own_model);
+
+}  // namespace sotto
