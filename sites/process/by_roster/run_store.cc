@@ -184,7 +184,7 @@ Result<std::optional<StoredRun>> RunStore::run_at(std::uint64_t number, Deadline
 }
 
 Status RunStore::restore(Deadline deadline) {
-  // Those before it are found one after the other: none may be missing.
+  // Runs are found one after the other: none may be missing.
   for (std::uint64_t number = 1; number <= latest_->number; ++number) {
     StoredRun run = *latest_;
     run.number = number;

@@ -120,7 +120,7 @@ TEST_CASE("a folder gives back the newest state, and the one before where the ne
     CHECK(contains((*found)->warning, "damaged"));
     REQUIRE(folder.write(example(4)).ok());  // over the damaged one
     const auto kept =
-        decode_site_state(*read_file((path / "state.b").string(), std::size_t{1} << 20));
+        decode_site_state(*sotto::read_file((path / "state.b").string(), std::size_t{1} << 20));
     REQUIRE(kept.ok());
     CHECK(kept->round == 2);
   }
