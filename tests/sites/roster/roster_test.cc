@@ -43,6 +43,37 @@ TEST_CASE("roster: a node whose only seeds are itself, by names, is up as soon a
   CHECK(world.at(a).view().silent.empty());  // nobody answers at its own names
 }
 
+TEST_CASE("roster: a node whose seeds come later joins by those that are there then") {
+  sites::RosterSetup setup{
+      .name = "a", .incarnation = 1, .address = "10.0.0.1:1", .awaits_seeds = true, .settings = {}};
+  const auto asks = [](Roster& roster, RosterTime now) {
+    roster.tick(now);
+    std::set<std::string> asked;
+    for (const sites::RosterDatagram& sent : roster.released()) {
+      asked.insert(sent.to);
+    }
+    return asked;
+  };
+  Roster alone(setup, RosterTime(0));
+  CHECK(asks(alone, RosterTime(100'000)).empty());
+  CHECK(alone.standing() == sites::RosterStanding::joining);
+  alone.set_seeds({"10.0.0.1:1"}, RosterTime(100'000));  // its own
+  CHECK(alone.standing() == sites::RosterStanding::up);
+
+  Roster late(setup, RosterTime(0));
+  late.set_seeds({"10.0.0.2:2", "10.0.0.3:3"}, RosterTime(100'000));
+  CHECK(asks(late, RosterTime(100'000)) == std::set<std::string>{"10.0.0.2:2", "10.0.0.3:3"});
+  CHECK(asks(late, RosterTime(100'000) + Roster::kAloneAfter / 2).size() == 2);
+  CHECK(late.standing() == sites::RosterStanding::joining);
+  late.set_seeds({"10.0.0.3:3", "10.0.0.4:4"}, RosterTime(102'000));
+  CHECK(late.view().asked == std::vector<std::string>{"10.0.0.3:3", "10.0.0.4:4"});
+  CHECK(asks(late, RosterTime(102'000)).contains("10.0.0.4:4"));
+  (void)asks(late, RosterTime(100'000) + Roster::kAloneAfter);
+  CHECK(late.standing() == sites::RosterStanding::up);
+  late.set_seeds({}, RosterTime(110'000));
+  CHECK(asks(late, RosterTime(200'000)).empty());
+}
+
 TEST_CASE("roster: nodes join by a seed within a second or so, and become neighbours") {
   RosterWorld world(2, kFair);
   const auto seed = world.start("seed", {});
