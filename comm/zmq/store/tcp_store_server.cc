@@ -16,11 +16,11 @@ namespace {
 /// A client has a connection for each of its requests under way. In plain text it may be anybody's,
 /// else strangers have the spare ones too.
 constexpr std::size_t kMostConnections = 4096;
-constexpr std::size_t kConnectionsEach = 4;
+constexpr std::size_t kConnectionsOfClient = 4;
 constexpr std::size_t kSpareConnections = 64;
 
 std::size_t most_connections(const std::optional<Security>& security) {
-  return security ? kSpareConnections + kConnectionsEach * (security->peers->peers().size() + 1)
+  return security ? kSpareConnections + kConnectionsOfClient * (security->peers->peers().size() + 1)
                   : kMostConnections;
 }
 

@@ -24,7 +24,7 @@ Neighbour peer_in(Round round) {
 }
 
 void arrive(Neighbour& peer, Round round) {
-  const Parcel parcel = {
+  const sites::Parcel parcel = {
       .incarnation = 1, .sequence = peer.in.received() + 1, .round = round, .payload = {}};
   REQUIRE(peer.in.arrive(parcel, {}, kWindowOfSums) == InStream::Arrival::kept);
 }
