@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::compare_test {
 
@@ -37,7 +37,7 @@ std::string page_of(Arguments words) {
   const auto ended = run(words);
   CAPTURE(ended.err);
   CHECK(ended.status == 0);
-  return read_file(page);
+  return text_of_file(page);
 }
 
 using Names = std::vector<std::string>;
@@ -191,7 +191,7 @@ TEST_CASE("compare repeats each run with as many seeds, and each repeat is that 
           .json();
   CHECK(alone.at("runs")[0].at("parameters_sha256") == runs[1].at("parameters_sha256"));
   CHECK(runs[0].at("parameters_sha256") != runs[1].at("parameters_sha256"));
-  const std::string html = read_file(page);
+  const std::string html = text_of_file(page);
   CHECK_FALSE(contains(html, "stroke-dasharray"));
   CHECK(contains(html, "<polygon"));  // the band between the seeds
   CHECK(contains(html, "means over 3 seeds"));

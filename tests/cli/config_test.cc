@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/program.h"
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::config_test {
 
@@ -120,7 +120,7 @@ TEST_CASE("names of any bytes come out as text, in messages, JSON, pages and dra
     CAPTURE(compared.err);
     CHECK(compared.status == 0);
     CHECK(shows_as_text(compared.out));
-    CHECK(shows_as_text(read_file(page)));
+    CHECK(shows_as_text(text_of_file(page)));
     const auto refused = run({"train", "--task", task + "none"});
     CHECK(refused.status == 2);
     CHECK(shows_as_text(refused.err));
@@ -132,7 +132,7 @@ TEST_CASE("names of any bytes come out as text, in messages, JSON, pages and dra
   CAPTURE(simulated.err);
   CHECK(simulated.status == 0);
   CHECK(shows_as_text(simulated.out));
-  CHECK(shows_as_text(read_file(page)));
+  CHECK(shows_as_text(text_of_file(page)));
 }
 
 TEST_CASE("whatever is nested deep is refused by all that read TOML") {

@@ -78,8 +78,8 @@ TEST_CASE("the table has the costs, and says which runs no other beats") {
   CHECK(contains(ended.out, " CHF "));
   CHECK(contains(ended.out,
                  "no other run is better in time, bytes and cost at once: dcd quant:8 ring\n"));
-  CHECK(contains(read_file(scratch.path() / "h.csv"), ",bytes_per_node,money,kwh\n"));
-  CHECK(contains(read_file(scratch.path() / "h.html"), "CHF, all nodes"));
+  CHECK(contains(text_of_file(scratch.path() / "h.csv"), ",bytes_per_node,money,kwh\n"));
+  CHECK(contains(text_of_file(scratch.path() / "h.html"), "CHF, all nodes"));
 }
 
 TEST_CASE("costs that make no sense are refused with their place") {

@@ -20,8 +20,8 @@
 #include "commands.h"
 #include "site/site_config.h"
 #include "support/blocks.h"
-#include "support/read_file.h"
 #include "support/scratch.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::docs_test {
 
@@ -149,7 +149,7 @@ TEST_CASE("every file in the documents is one that the program reads") {
 TEST_CASE("docs/program.md has every command") {
   CLI::App program;
   const auto commands = sotto::cli::add_all_commands(program);
-  const std::string page = read_file(std::filesystem::path(SOTTO_DOCS) / "program.md");
+  const std::string page = text_of_file(std::filesystem::path(SOTTO_DOCS) / "program.md");
   CHECK(commands.size() > 15);
   for (const auto& command : commands) {
     const CLI::App* parent = command.app->get_parent();

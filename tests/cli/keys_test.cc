@@ -11,8 +11,8 @@
 
 #include "cli/program.h"
 #include "support/free_port.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::keys_test {
 
@@ -72,7 +72,7 @@ TEST_CASE("keygen makes a key that only its owner reads, and replaces none") {
   const auto made = run({"keygen", base});
   CHECK(made.status == 0);
   CHECK(made.out.size() == 41);
-  const std::string shown = read_file(base + ".pub");
+  const std::string shown = text_of_file(base + ".pub");
   CHECK(shown == made.out);
   struct stat state {};
   REQUIRE(::stat((base + ".key").c_str(), &state) == 0);

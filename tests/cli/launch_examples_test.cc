@@ -8,8 +8,8 @@
 
 #include "cli/program.h"
 #include "support/free_port.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::launch_examples_test {
 
@@ -121,7 +121,7 @@ TEST_CASE("examples/launch/elastic.sbatch trains one model, and goes on with it 
   variables["INTERFACE"] = "lo";
   variables["AGAIN"] = "1";
   const fs::path saved = folder.path() / "sotto-4711";
-  const auto text_of = [](const fs::path& path) { return read_file(path); };
+  const auto text_of = [](const fs::path& path) { return text_of_file(path); };
   const auto submit = [&](const std::string& rounds) {
     const Ended ended =
         Process(script("elastic.sbatch", {"--rounds", rounds, "--quiet"}), variables).wait();

@@ -14,8 +14,8 @@
 #include "cli/program.h"
 #include "cli/sites.h"
 #include "support/free_port.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::mutual_sites_test {
 
@@ -24,7 +24,7 @@ namespace {
 /// A row of parameters.
 std::vector<double> model(const std::filesystem::path& path) {
   std::vector<double> values;
-  std::istringstream in(read_file(path));
+  std::istringstream in(text_of_file(path));
   for (std::string value; std::getline(in, value, ',');) {
     values.push_back(std::stod(value));
   }
@@ -114,13 +114,13 @@ TEST_CASE("listen says where a site listens whose own line has the address that 
   Sites sites({"a", "b"});
   // In a's own list stands an address at which nobody listens, as behind a translated one.
   const auto list = sites.folder("a") / "peers.csv";
-  std::string lines = read_file(list);
+  std::string lines = text_of_file(list);
   const auto own = lines.find("a,");
   const auto begin = lines.find("127.0.0.1:", own);
   const std::string inside = lines.substr(begin, lines.find(',', begin) - begin);
   replace(lines, inside, fmt::format("127.0.0.1:{}", free_port()));
   std::ofstream(list) << lines;
-  std::string file = read_file(sites.file("a"));
+  std::string file = text_of_file(sites.file("a"));
   replace(file, "monitor =", fmt::format("listen = \"{}\"\nmonitor =", inside));
   std::ofstream(sites.file("a")) << file;
   sites.start_all();

@@ -15,8 +15,8 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::node_test {
 
@@ -373,7 +373,7 @@ TEST_CASE("at its privacy budget a site sends no gradient any more, in no life")
 
 TEST_CASE("mistakes in a site's file are refused with the place, before anything is begun") {
   const Sites sites({"a", "b"});
-  const std::string good = [&] { return read_file(sites.file("a")); }();
+  const std::string good = [&] { return text_of_file(sites.file("a")); }();
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;
     const auto at = text.find(from);

@@ -42,7 +42,7 @@ TEST_CASE("a file that fails during a run is told once, and the run goes on") {
     CHECK(err == fmt::format("sotto: warning: {}: {}: File too large; the run goes on without\n",
                              option, path));
   }
-  check_trace(json::parse(read_file(trace)));
+  check_trace(json::parse(text_of_file(trace)));
 }
 
 TEST_CASE("a log goes to standard output, a file as well, beside what else is said there") {
@@ -57,14 +57,14 @@ TEST_CASE("a log goes to standard output, a file as well, beside what else is sa
                                          SOTTO_PROGRAM, out, train, path));
     CAPTURE(ended.err);
     CHECK(ended.status == 0);
-    std::istringstream said(read_file(out));
+    std::istringstream said(text_of_file(out));
     std::string line;
     REQUIRE(std::getline(said, line));
     CHECK(line == "before");
     REQUIRE(std::getline(said, line));
     CHECK(json::parse(line).at("event") == "began");
-    CHECK(read_file(out).find("\n{\"event\":\"ended\"") != std::string::npos);
-    CHECK(read_file(out).find("time ") != std::string::npos);
+    CHECK(text_of_file(out).find("\n{\"event\":\"ended\"") != std::string::npos);
+    CHECK(text_of_file(out).find("time ") != std::string::npos);
   }
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("a site's log in JSON says that TensorBoard's file has no room, and no
   Sites sites({"a", "b"});
   sites.write_all("rounds = 200\neval-every = 1");
   for (const std::string name : {"a", "b"}) {
-    std::string site = read_file(sites.file(name));
+    std::string site = text_of_file(sites.file(name));
     const std::string digits = "digits,train=600,test=200";
     site.replace(site.find(digits), digits.size(), "csv:" + data);
     std::ofstream(sites.file(name)) << site;

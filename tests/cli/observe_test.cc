@@ -59,7 +59,7 @@ TEST_CASE("TensorBoard reads what a run has written") {
                                        "--tensorboard", folder.string()}))
                           .json();
   const std::string file = event_file(folder);
-  CHECK(records_of(read_file(file)).size() == 3);
+  CHECK(records_of(text_of_file(file)).size() == 3);
 
   const char* chosen = std::getenv("SOTTO_PYTHON");
   const std::string python = chosen == nullptr ? "python3" : chosen;
@@ -203,7 +203,7 @@ TEST_CASE("a trace has every phase of every node, nested, over threads and proce
         run(small_train({"--rounds", "6", "--eval-every", "3", "--transport", transport, "--trace",
                          path.string(), "--checkpoint", (scratch.path() / transport).string()}));
     REQUIRE(ended.status == 0);
-    const json trace = json::parse(read_file(path));
+    const json trace = json::parse(text_of_file(path));
     CHECK(trace.at("otherData").at("config").at("algorithm") == "dcd");
     const auto names = check_trace(trace);
     for (const char* name : {"round", "gradient", "encode", "decode", "wait", "wire", "evaluation",
@@ -259,10 +259,10 @@ TEST_CASE("a trace is whole JSON while the run goes on, and after it was killed"
   int status = 0;
   REQUIRE(::waitpid(process.pid(), &status, WUNTRACED) == process.pid());
   REQUIRE(WIFSTOPPED(status));
-  check_trace(json::parse(read_file(path)));
+  check_trace(json::parse(text_of_file(path)));
   process.send(SIGKILL);
   CHECK(process.wait().status == 128 + SIGKILL);
-  check_trace(json::parse(read_file(path)));
+  check_trace(json::parse(text_of_file(path)));
 }
 
 TEST_CASE("Prometheus takes what a run serves while it trains") {
@@ -333,7 +333,7 @@ namespace {
 
 /// Each alarm of the tables of docs/operations.md has a rule.
 void check_documented_alarms(const std::string& rules) {
-  const std::string text = read_file(std::filesystem::path(SOTTO_DOCS) / "operations.md");
+  const std::string text = text_of_file(std::filesystem::path(SOTTO_DOCS) / "operations.md");
   const std::regex name("`([a-z_]+)`");
   const std::regex phase("`(?:phase=)?\"([a-z]+)\"`");
   const auto each = [](const std::string& cell, const std::regex& what, const auto& check) {
@@ -368,7 +368,7 @@ void check_documented_alarms(const std::string& rules) {
 
 TEST_CASE("the alarms are rules that Prometheus takes, of figures that a site serves") {
   const std::filesystem::path sites_folder = SOTTO_FAULT_PLANS "/../sites";
-  const std::string rules = read_file(sites_folder / "alerts.yml");
+  const std::string rules = text_of_file(sites_folder / "alerts.yml");
   Sites sites({"a", "b"});
   sites.write("a", "rounds = 0\neval-every = 20");
   sites.write("b", "rounds = 0\neval-every = 20\nnoise-multiplier = 2\nclip-norm = 1");
@@ -417,7 +417,7 @@ TEST_CASE("a site writes its evaluations for TensorBoard") {
   sites.start("b");
   const auto result = sites.finish("a");
   sites.finish("b");
-  const auto records = records_of(read_file(event_file(scratch.path())));
+  const auto records = records_of(text_of_file(event_file(scratch.path())));
   CHECK(records.size() == 1 + result.at("history").size());
   // All figures that a site has, and no other: what it does not know is not 0.
   std::set<std::string> tags;
@@ -448,7 +448,7 @@ TEST_CASE("labels of metrics hold what Prometheus lets them hold") {
 }
 
 TEST_CASE("every figure has a line in the manual") {
-  const std::string manual = read_file(std::filesystem::path(SOTTO_DOCS) / "observability.md");
+  const std::string manual = text_of_file(std::filesystem::path(SOTTO_DOCS) / "observability.md");
   const auto check_in = [&](std::string_view name) {
     CHECK_MESSAGE(contains(manual, fmt::format("`{}`", name)), name);
   };

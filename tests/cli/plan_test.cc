@@ -13,8 +13,8 @@
 #include <sotto/base/philox.h>
 
 #include "cli/program.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::plan_test {
 
@@ -456,7 +456,7 @@ TEST_CASE("a plan refuses what it cannot read, and writes a page") {
   const auto ended = run(words);
   CHECK(ended.status == 0);
   CHECK(ended.out.find("sotto train ") != std::string::npos);
-  const std::string html = read_file(page);
+  const std::string html = text_of_file(page);
   CHECK(html.find("<svg") != std::string::npos);
   CHECK(html.find("dpsgd") != std::string::npos);
 }

@@ -22,8 +22,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "support/read_file.h"
 #include "support/scratch.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test {
 
@@ -127,7 +127,7 @@ class Process {
   }
 
   /// What it has written to standard error so far.
-  std::string said() const { return read_file(scratch_.path() / "err"); }
+  std::string said() const { return text_of_file(scratch_.path() / "err"); }
 
   Ended wait() {
     while (read_more()) {

@@ -9,8 +9,8 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::regression_test {
 
@@ -94,7 +94,7 @@ TEST_CASE("compare sets regressions side by side by R², on its page too") {
   CHECK(ended.status == 0);
   CHECK(contains(ended.out, "R²"));
   CHECK_FALSE(contains(ended.out, "accuracy"));
-  const std::string html = read_file(page);
+  const std::string html = text_of_file(page);
   CHECK(contains(html, "R² against rounds"));
   CHECK_FALSE(contains(html, "ccuracy"));
 }
@@ -159,7 +159,7 @@ TEST_CASE("sites train a regression together, and export what scales it back") {
   const Scratch scratch;
   for (const char* name : {"a", "b"}) {
     std::filesystem::copy_file(table(scratch), sites.folder(name) / "houses.csv");
-    std::string file = read_file(sites.file(name));
+    std::string file = text_of_file(sites.file(name));
     const auto replace = [&file](const std::string& from, const std::string& to) {
       const auto at = file.find(from);
       REQUIRE(at != std::string::npos);
@@ -176,7 +176,7 @@ TEST_CASE("sites train a regression together, and export what scales it back") {
   CHECK(result.at("final").at("accuracy").is_null());
   CHECK(result.at("final").at("r2").get<double>() > 0.9);
   CHECK(result.at("evaluation").at("rmse").is_number());
-  const std::string model = read_file((sites.folder("a") / "model.safetensors").string());
+  const std::string model = text_of_file((sites.folder("a") / "model.safetensors").string());
   CHECK(contains(model, "target_mean"));
   CHECK(contains(model, "target_deviation"));
 }

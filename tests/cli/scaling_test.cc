@@ -12,8 +12,8 @@
 #include "cli/program.h"
 #include "cli/sites.h"
 #include "support/free_port.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::scaling_test {
 
@@ -73,8 +73,8 @@ TEST_CASE("data scaling: sums of two tables become means and deviations of all t
   CHECK(columns[0].at("name") == "age");
   CHECK(columns[0].at("mean").get<double>() == doctest::Approx(49.5).epsilon(0.01));
   CHECK(columns[0].at("deviation").get<double>() == doctest::Approx(17.3).epsilon(0.01));
-  CHECK_FALSE(contains(read_file(both.path("a.toml")), "privacy"));
-  CHECK_FALSE(contains(read_file(both.path("a.toml")), "ill"));
+  CHECK_FALSE(contains(text_of_file(both.path("a.toml")), "privacy"));
+  CHECK_FALSE(contains(text_of_file(both.path("a.toml")), "ill"));
   const Arguments check = {"data", "check", both.path("b.csv"), "--scaling",
                            both.path("scaling.toml")};
   CHECK(run(check).status == 0);
@@ -94,7 +94,7 @@ TEST_CASE("data scaling: noise costs what was asked, and the file says so") {
   CHECK(privacy.at("epsilon").get<double>() > 0.499);
   CHECK(privacy.at("noise").get<double>() ==
         doctest::Approx(privacy.at("noise_multiplier").get<double>() * std::sqrt(5.0)));
-  CHECK(contains(read_file(output), "noise-multiplier = "));
+  CHECK(contains(text_of_file(output), "noise-multiplier = "));
   CHECK(contains(made.err, "NOTHING IS HIDDEN"));
   const Ended again = sum(table, output, {"--privacy-epsilon", "0.5"});
   CHECK(again.status == 2);
@@ -151,7 +151,7 @@ TEST_CASE("a run takes a scaling, goes on with it alone, and is exported with it
   Arguments complete = exported;
   complete.insert(complete.end(), {"--scaling", scaling});
   CHECK(run(complete).status == 0);
-  const std::string file = read_file(both.path("mean.onnx"));
+  const std::string file = text_of_file(both.path("mean.onnx"));
   CHECK(contains(file, "probabilities"));
   CHECK(contains(file, "[\"age\",\"bmi\"]"));
   CHECK(contains(file, "[\"no\",\"yes\"]"));
@@ -193,7 +193,7 @@ TEST_CASE("what a scaling told of a node's data counts as spent") {
   CHECK(contains(with({"--privacy-epsilon", "0.9"}).err, "leaves nothing to train with"));
   CHECK(contains(with({"--privacy-epsilon", "3", "--privacy-unit", "update"}).err,
                  "hides one row of a table"));
-  std::string open = read_file(both.path("scaling.toml"));
+  std::string open = text_of_file(both.path("scaling.toml"));
   const auto at = open.find("noise-multiplier");
   open.replace(at, open.find('\n', at) - at, "noise-multiplier = 0");
   both.folder.write("scaling.toml", open);
@@ -220,7 +220,7 @@ TEST_CASE("sites with another scaling refuse each other, and check names it befo
   const Arguments check = {"site", "check", sites.file("a"), sites.file("b")};
   CHECK(run(check).status == 0);
   // Sums stay with the others: only the own ones are looked for.
-  const std::string file = read_file(sites.file("b"));
+  const std::string file = text_of_file(sites.file("b"));
   const auto at = file.find("[training]");
   std::ofstream(sites.file("b")) << file.substr(0, at) << "own-sums = \"b.toml\"\n"
                                  << file.substr(at);

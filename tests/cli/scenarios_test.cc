@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/scenario_text.h"
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::scenarios_test {
 
@@ -102,7 +102,7 @@ TEST_CASE("every scenario of the examples runs, and asks and answers its questio
     }
     CAPTURE(entry.path());
     ++found;
-    const std::string text = read_file(entry.path());
+    const std::string text = text_of_file(entry.path());
     CHECK(text.starts_with("# "));
     CHECK(contains(text, "?"));
     CHECK(contains(text, "\n# Answer: "));

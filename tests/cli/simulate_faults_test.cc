@@ -7,7 +7,7 @@
 #include <sotto/sim/network/platform.h>
 
 #include "cli/scenario_text.h"
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::simulate_faults_test {
 
@@ -272,7 +272,7 @@ TEST_CASE("groups and numbers are named together") {
 
 TEST_CASE("report and trace say why a run ended early, and a report shows no empty plots") {
   const Scratch scratch;
-  const auto read = [&](const char* name) { return read_file(scratch.path() / name); };
+  const auto read = [&](const char* name) { return text_of_file(scratch.path() / name); };
   const std::string report = (scratch.path() / "r.html").string();
   const std::string trace = (scratch.path() / "t.json").string();
   const std::string text =

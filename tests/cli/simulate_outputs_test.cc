@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/scenario_text.h"
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::simulate_outputs_test {
 
@@ -55,7 +55,7 @@ TEST_CASE("the history as CSV has a row for each evaluation, and quotes what nee
   const auto result =
       simulated(scratch, scenario(kNodes, kNetwork, "", "\"dcd quant:8,chunk=64 ring\", \"dpsgd\""),
                 {"--csv", csv});
-  std::istringstream lines(read_file(csv));
+  std::istringstream lines(text_of_file(csv));
   std::string line;
   REQUIRE(std::getline(lines, line));
   CHECK(line == "run,round,virtual_s,loss,accuracy,consensus_distance,bytes_per_node");
@@ -84,8 +84,8 @@ TEST_CASE("a timing-only history has empty fields where there is no number") {
   const auto csv = (scratch.path() / "h.csv").string();
   (void)simulated(scratch, "timing-only = true\n" + scenario(kNodes, kNetwork, "", "\"dpsgd\""),
                   {"--csv", csv});
-  CHECK(contains(read_file(csv), ",,"));
-  CHECK_FALSE(contains(read_file(csv), "nan"));
+  CHECK(contains(text_of_file(csv), ",,"));
+  CHECK_FALSE(contains(text_of_file(csv), "nan"));
 }
 
 TEST_CASE("a trace has each phase and each message once, with faults and events as instants") {
@@ -93,7 +93,7 @@ TEST_CASE("a trace has each phase and each message once, with faults and events 
   const auto path = (scratch.path() / "t.json").string();
   const std::string crash = "[[events]]\nat = \"300 ms\"\ncrash = \"3\"\n";
   const auto result = simulated(scratch, scenario(kNodes, kNetwork, crash), {"--trace", path});
-  const auto trace = json::parse(read_file(path));
+  const auto trace = json::parse(text_of_file(path));
   std::map<int, double> computing;  // microseconds by run
   std::map<int, std::set<std::string>> sent;
   std::map<int, std::set<std::string>> delivered;
@@ -141,7 +141,7 @@ TEST_CASE("phases in a trace are those of the result") {
       simulated(scratch, scenario(kNodes, kNetwork, "", "\"dcd quant:8 ring\""), {"--trace", path});
   std::map<std::string, double> spent;
   double whole = 0;
-  const auto trace = json::parse(read_file(path));
+  const auto trace = json::parse(text_of_file(path));
   for (const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") == "X") {
       spent[event.at("name")] += event.at("dur").get<double>();
@@ -158,7 +158,7 @@ TEST_CASE("a trace begins where it is told to, and does not grow beyond its limi
   const auto path = (scratch.path() / "t.json").string();
   const std::string text = scenario(kNodes, kNetwork, "", "\"dpsgd\"");
   (void)simulated(scratch, text, {"--trace", path, "--trace-from", "100ms"});
-  for (const json trace = json::parse(read_file(path));
+  for (const json trace = json::parse(text_of_file(path));
        const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") != "M") {
       CHECK(event.at("ts") >= 100'000);
@@ -171,7 +171,7 @@ TEST_CASE("a trace begins where it is told to, and does not grow beyond its limi
                              {"--trace", path});
   CHECK(many.status == 0);
   CHECK(contains(many.out, "400000 events at most"));
-  const std::string trace = read_file(path);
+  const std::string trace = text_of_file(path);
   CHECK(count(trace, "\"ph\":") < 420'000);
   CHECK(trace.size() < 80'000'000);
 }
@@ -183,7 +183,7 @@ TEST_CASE("a report draws curves, graphs and timelines, and needs no network") {
       scratch, scenario(kNodes, kNetwork, "target = { accuracy = 0.5, loss = 1.25 }\n" + kCut),
       {"--report", page});
   CHECK(ended.status == 0);
-  const std::string html = read_file(page);
+  const std::string html = text_of_file(page);
   // Against time, bytes and rounds, of loss and of accuracy.
   CHECK(count(html, ">target 1.25</text>") == 3);
   CHECK(count(html, ">target 0.5</text>") == 3);
@@ -206,7 +206,7 @@ TEST_CASE("a report of many nodes says what it does not show, and stays small") 
   const auto text = "timing-only = true\n" +
                     scenario("count = 1000, gradient = \"20 ms\"", kNetwork, "", "\"dpsgd ring\"");
   CHECK(simulate(scratch, text, {"--report", page}).status == 0);
-  const std::string html = read_file(page);
+  const std::string html = text_of_file(page);
   CHECK(contains(html, "1000 nodes and 2000 edges would be a blot"));
   CHECK(contains(html, "the first 32 of 1000 nodes"));
   CHECK(html.size() < 1'000'000);
@@ -285,7 +285,7 @@ TEST_CASE("a result is written neither over the scenario nor over another result
   const auto over_scenario = run({"simulate", path, "--csv", path});
   CHECK(over_scenario.status == 2);
   CHECK(contains(over_scenario.err, "--csv: '" + path + "' is refused: it is SCENARIO's file too"));
-  CHECK(read_file(path) == text);
+  CHECK(text_of_file(path) == text);
   const auto both = (scratch.path() / "both").string();
   const auto again = (scratch.path() / "." / "both").string();
   const auto over_result = run({"simulate", path, "--csv", both, "--report", again});

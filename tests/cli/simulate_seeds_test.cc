@@ -21,7 +21,7 @@ TEST_CASE("several seeds give means, the lowest and the highest") {
   REQUIRE(ended.status == 0);
   CHECK(contains(ended.out, "means over 3 seeds, the lowest and the highest in brackets"));
   CHECK(contains(ended.out, "run 6 of 6: dcd quant:8 ring, seed 9"));
-  CHECK(contains(read_file(page), "dcd quant:8 ring"));
+  CHECK(contains(text_of_file(page), "dcd quant:8 ring"));
   const json result = json::parse(std::ifstream(file));
   REQUIRE(result.at("runs").size() == 6);
   for (std::size_t run = 0; run < 6; ++run) {
@@ -87,7 +87,7 @@ TEST_CASE("Ctrl-C keeps what a simulation has found, in the table and in files")
   CHECK(result.at("runs")[1].at("virtual_s").get<double>() > 0);
   REQUIRE(result.at("failed").size() == 1);
   CHECK(result.at("failed")[0].at("name") == "allreduce");
-  CHECK(contains(read_file(csv), "dpsgd ring rounds=4,4,"));
+  CHECK(contains(text_of_file(csv), "dpsgd ring rounds=4,4,"));
 }
 
 TEST_CASE("Ctrl-C while upgrades are valued is told") {

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/scenario_text.h"
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::simulate_test {
 
@@ -143,7 +143,7 @@ TEST_CASE("a report is a page with curves against virtual time") {
   const auto ended = simulate(scratch, scenario(kNodes, kNetwork), {"--report", page});
   CHECK(ended.status == 0);
   CHECK(contains(ended.out, "virtual time"));
-  const std::string html = read_file(page);
+  const std::string html = text_of_file(page);
   CHECK(contains(html, "Loss against virtual seconds"));
 }
 

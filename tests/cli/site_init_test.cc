@@ -12,8 +12,8 @@
 
 #include "cli/program.h"
 #include "support/free_port.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::site_init_test {
 
@@ -92,7 +92,7 @@ TEST_CASE("site init and check take files without a task, for programs with mode
   const auto well = run(check);
   CHECK_MESSAGE(well.status == 0, well.err);
   CHECK(well.json().at("findings").empty());
-  std::string text = read_file(own);
+  std::string text = text_of_file(own);
   text.replace(text.find("lr = 0.1"), 8, "lr = 0.2");
   std::ofstream(own) << text;
   const auto differs = run(check);
@@ -136,7 +136,7 @@ TEST_CASE("site init: a site that joins leaves what is there, and says which lis
   std::map<std::string, std::string> before;
   for (const auto& entry : fs::recursive_directory_iterator(out)) {
     if (entry.is_regular_file() && entry.path().filename() != "overview.csv") {
-      before[entry.path().string()] = read_file(entry.path());
+      before[entry.path().string()] = text_of_file(entry.path());
     }
   }
   std::ofstream(sites, std::ios::app) << "archive,127.0.0.1:9006\nmuseum,\n";
@@ -150,18 +150,18 @@ TEST_CASE("site init: a site that joins leaves what is there, and says which lis
   CHECK(made.at("lists_to_replace").size() == 5);
   CHECK(made.at("lists_to_replace")[0].at("list") == out + "/hospital/peers.csv.new");
   for (const auto& [path, text] : before) {
-    CHECK(read_file(path) == text);
+    CHECK(text_of_file(path) == text);
   }
-  const std::string next = read_file(out + "/bank/peers.csv.new");
+  const std::string next = text_of_file(out + "/bank/peers.csv.new");
   CHECK(next.starts_with(before.at(out + "/bank/peers.csv")));
   CHECK(contains(next, "archive,"));
   // The new site has the settings of the first, but for what is that one's own.
-  const std::string file = read_file(out + "/museum/site.toml");
+  const std::string file = text_of_file(out + "/museum/site.toml");
   CHECK(contains(file, "name = \"museum\""));
   CHECK(contains(file, "momentum = 0.5"));
   CHECK_FALSE(contains(file, "part"));
   CHECK(contains(file, "monitor = \"127.0.0.1:9106\""));
-  CHECK(contains(read_file(out + "/overview.csv"), "hospital,hospital,"));
+  CHECK(contains(text_of_file(out + "/overview.csv"), "hospital,hospital,"));
 
   // Until lists are replaced, others have no line for it.
   const Arguments check = {"site", "check", out + "/archive/site.toml", out};
@@ -208,7 +208,7 @@ TEST_CASE("site check: says whose file has which value, and whose list lacks wha
       contains(found.out, "momentum is 0 (by default, " + out + "/lab/site.toml) at lab and 0.5 (" +
                               out + "/south/site.toml:11) at south"),
       found.out);
-  std::string list = read_file(out + "/lab/peers.csv");
+  std::string list = text_of_file(out + "/lab/peers.csv");
   list.replace(list.rfind("yes,yes"), 7, "yes,no");
   std::ofstream(out + "/lab/peers.csv") << list;
   found = run(check);
@@ -217,8 +217,8 @@ TEST_CASE("site check: says whose file has which value, and whose list lacks wha
                                         "south"),
                 found.out);
   // Two sites of one host have two monitors.
-  CHECK(contains(read_file(out + "/lab/site.toml"), "monitor = \"127.0.0.1:9100\""));
-  CHECK(contains(read_file(out + "/south/site.toml"), "monitor = \"127.0.0.1:9101\""));
+  CHECK(contains(text_of_file(out + "/lab/site.toml"), "monitor = \"127.0.0.1:9100\""));
+  CHECK(contains(text_of_file(out + "/south/site.toml"), "monitor = \"127.0.0.1:9101\""));
 }
 
 TEST_CASE("site check: what the loader leaves out is told, and is nothing that does not fit") {

@@ -18,8 +18,8 @@
 #include "cli/program.h"
 #include "cli/sites.h"
 #include "support/free_port.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::site_operator_test {
 
@@ -140,7 +140,7 @@ TEST_CASE("a site's key at a second place: peers warn, and the site itself goes 
   fs::create_directories(copy);
   fs::copy(sites.folder("b") / "site.key", copy);
   const int port = free_port();
-  std::string site = read_file(sites.file("b"));
+  std::string site = text_of_file(sites.file("b"));
   site = replaced(site, "name =", fmt::format("listen = \"127.0.0.1:{}\"\nname =", free_port()));
   std::ofstream(copy / "site.toml")
       << replaced(site, fmt::format("127.0.0.1:{}", sites.monitor_port("b")),
@@ -241,7 +241,7 @@ TEST_CASE("with --log json every line is an object, figures are numbers, mistake
 
 TEST_CASE("mistakes are told in the words of the site's file, with their line") {
   const Sites sites({"a", "b"});
-  const std::string good = read_file(sites.file("a"));
+  const std::string good = text_of_file(sites.file("a"));
   const auto refused = [&](const std::string& setting, const std::string& part) {
     std::ofstream(sites.file("a")) << replaced(good, "part =", setting + "\npart =");
     const auto ended = run({"node", sites.file("a")});
@@ -300,7 +300,7 @@ TEST_CASE("who else can change a site's files: everybody is refused, a group war
     fs::permissions(file, fs::perms::others_write, fs::perm_options::remove);
   }
   // The line of another has this site's own address.
-  const std::string list = read_file(sites.folder("a") / "peers.csv");
+  const std::string list = text_of_file(sites.folder("a") / "peers.csv");
   const auto own = list.find("127.0.0.1:");
   const auto other = list.find("127.0.0.1:", own + 1);
   std::string same = list;
@@ -375,7 +375,7 @@ TEST_CASE("a wrong list shows in status and metrics, and one that trusts nobody 
   }
   Sites sites({"a", "b"});
   const auto list = sites.folder("a") / "peers.csv";
-  const std::string right = read_file(list);
+  const std::string right = text_of_file(list);
   const auto put = [&](const std::string& text) {
     std::ofstream(list.string() + ".new") << text;
     fs::rename(list.string() + ".new", list);
@@ -449,7 +449,7 @@ TEST_CASE("SIGHUP ends no site, a log may be moved away or truncated, and the au
   sites.write_all(
       "rounds = 0\neval-every = 5\nexport = \"model.safetensors\"\n"
       "gradient-time = \"5 ms\"");
-  const std::string file = read_file(sites.file("a"));
+  const std::string file = text_of_file(sites.file("a"));
   std::ofstream(sites.file("a")) << replaced(file, "[training]", "audit = \"audit\"\n[training]");
   const fs::path log = sites.folder("a") / "log";
   const fs::path audit = sites.folder("a") / "audit";
@@ -461,18 +461,18 @@ TEST_CASE("SIGHUP ends no site, a log may be moved away or truncated, and the au
   fs::rename(log, log.string() + ".1");
   fs::rename(audit, audit.string() + ".1");
   const auto status = sites.await("a", [&](const auto&) { return fs::exists(log); });
-  CHECK(contains(read_file(log.string() + ".1"), "\"event\":\"peer-up\""));
+  CHECK(contains(text_of_file(log.string() + ".1"), "\"event\":\"peer-up\""));
   fs::resize_file(log, 0);
   sites.await("a", [&](const auto&) { return fs::file_size(log) > 0; });
   // A list that loses the peer comes into force.
   sites.write_peers("a", {"a"});
   sites.await("a", [](const auto& now) { return now.at("peers").empty(); });
   const auto last =
-      sites.await("a", [&](const auto&) { return contains(read_file(audit), "list-in-force"); });
+      sites.await("a", [&](const auto&) { return contains(text_of_file(audit), "list-in-force"); });
   CHECK(last.at("audit").at("digest").template get<std::string>().size() == 64);
   leave(sites, "a");
   leave(sites, "b");
-  CHECK(read_file(log).front() == '{');
+  CHECK(text_of_file(log).front() == '{');
   for (const fs::path& part : {fs::path(audit.string() + ".1"), audit}) {
     const Ended checked = run({"site", "audit", part.string(), "--json", "-"});
     CHECK(checked.status == 0);
@@ -482,11 +482,11 @@ TEST_CASE("SIGHUP ends no site, a log may be moved away or truncated, and the au
     CHECK(by_shell.status == 0);
     CHECK(contains(by_shell.out, checked.json().at("digest").get<std::string>()));
   }
-  const std::string before = read_file(audit.string() + ".1");
+  const std::string before = text_of_file(audit.string() + ".1");
   CHECK(contains(before, "\"event\":\"peer-up\""));
   CHECK(contains(before, "\"event\":\"list-in-force\""));
-  CHECK(contains(read_file(audit), "\"event\":\"ended\""));
-  std::string changed = read_file(audit);
+  CHECK(contains(text_of_file(audit), "\"event\":\"ended\""));
+  std::string changed = text_of_file(audit);
   changed[changed.size() / 2] ^= 1;
   std::ofstream(audit) << changed;
   const Ended found = run({"site", "audit", audit.string()});
@@ -515,7 +515,7 @@ TEST_CASE("the exported model says the same elsewhere: docs/operations.md's exam
             << 40 - 12 * sick + (i * 13) % 11 << '\n';
     }
     std::string file =
-        replaced(read_file(sites.file(name)), "digits,train=600,test=200", "csv:patients.csv");
+        replaced(text_of_file(sites.file(name)), "digits,train=600,test=200", "csv:patients.csv");
     const auto part = file.find("part =");
     file.erase(part, file.find('\n', part) - part);
     std::ofstream(sites.file(name)) << replaced(file, "model = \"softmax\"",
@@ -526,7 +526,7 @@ TEST_CASE("the exported model says the same elsewhere: docs/operations.md's exam
   const auto result = sites.finish("a");
   (void)sites.finish("b");
   CHECK(result.at("final").at("accuracy") == 1);
-  const std::string bytes = read_file(sites.folder("a") / "model.safetensors");
+  const std::string bytes = text_of_file(sites.folder("a") / "model.safetensors");
   std::uint64_t length = 0;
   REQUIRE(bytes.size() > 8);
   std::memcpy(&length, bytes.data(), sizeof length);
@@ -549,7 +549,7 @@ TEST_CASE("the exported model says the same elsewhere: docs/operations.md's exam
                                 (sites.folder(name) / "patients.csv").string()})
                            .wait();
     CHECK_MESSAGE(said.status == 0, said.err);
-    std::istringstream rows(read_file(sites.folder(name) / "patients.csv"));
+    std::istringstream rows(text_of_file(sites.folder(name) / "patients.csv"));
     std::istringstream answers(said.out);
     std::string row;
     std::getline(rows, row);

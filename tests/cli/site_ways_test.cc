@@ -9,8 +9,8 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::site_ways_test {
 
@@ -47,7 +47,7 @@ TEST_CASE("sites of which one only dials train together, and their operators see
   }
   Sites sites({"a", "b"});
   sites.write_all("lr = 0.1", kSoon);
-  const std::string list = without_address(read_file(sites.folder("a") / "peers.csv"), "b");
+  const std::string list = without_address(text_of_file(sites.folder("a") / "peers.csv"), "b");
   put_list(sites, "a", list);
   put_list(sites, "b", list);
   sites.start("a");
@@ -77,7 +77,7 @@ TEST_CASE("a site's key changes without a gap: two lines of its name, then one")
   }
   Sites sites({"a", "b"});
   sites.write_all("lr = 0.1", kSoon);
-  const std::string list = read_file(sites.folder("a") / "peers.csv");
+  const std::string list = text_of_file(sites.folder("a") / "peers.csv");
   sites.start_all();
   sites.await_peer("a", "b", true);
   const std::string next =
@@ -98,7 +98,7 @@ TEST_CASE("a site's key changes without a gap: two lines of its name, then one")
   });
   sites["b"].send(SIGTERM);
   (void)sites.finish("b");
-  std::string file = read_file(sites.file("b"));
+  std::string file = text_of_file(sites.file("b"));
   file.replace(file.find("site.key"), 8, "next.key");
   std::ofstream(sites.file("b")) << file;
   sites.start("b");
@@ -124,7 +124,7 @@ TEST_CASE("a site's key changes without a gap: two lines of its name, then one")
 
 TEST_CASE("mistakes in a site's list: neither side can dial, and lines of a name that differ") {
   const Sites sites({"a", "b"});
-  const std::string list = read_file(sites.folder("a") / "peers.csv");
+  const std::string list = text_of_file(sites.folder("a") / "peers.csv");
   put_list(sites, "a", without_address(without_address(list, "a"), "b"));
   const auto nowhere = run({"node", sites.file("a")});
   CHECK(nowhere.status == 2);

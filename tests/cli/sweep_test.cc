@@ -119,8 +119,8 @@ TEST_CASE("two keys make a map of which run is first where") {
                      "\"task.rounds\" = [2, 4] }\n"),
                {"--html", page.string()});
   REQUIRE(ended.status == 0);
-  CHECK(contains(read_file(page), "<th>network.hosts.up \\ task.rounds</th>"));
-  CHECK(contains(read_file(page), "First to the end"));
+  CHECK(contains(text_of_file(page), "<th>network.hosts.up \\ task.rounds</th>"));
+  CHECK(contains(text_of_file(page), "First to the end"));
 }
 
 TEST_CASE("a page draws the sweep") {
@@ -130,8 +130,8 @@ TEST_CASE("a page draws the sweep") {
       scratch, timed("sweep = { \"network.hosts.up\" = [\"1 Mbit/s\", \"100 Mbit/s\"] }\n"),
       {"--html", page.string()});
   REQUIRE(ended.status == 0);
-  CHECK(contains(read_file(page), "network.hosts.up, Mbit/s"));
-  CHECK(contains(read_file(page), "Virtual seconds to the end"));
+  CHECK(contains(text_of_file(page), "network.hosts.up, Mbit/s"));
+  CHECK(contains(text_of_file(page), "Virtual seconds to the end"));
 }
 
 TEST_CASE("a sweep that makes no sense is refused") {

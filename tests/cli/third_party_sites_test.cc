@@ -9,8 +9,8 @@
 
 #include "cli/program.h"
 #include "cli/sites.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::third_party_sites_test {
 
@@ -65,7 +65,7 @@ TEST_CASE("a real site that observes costs the others nothing, and follows them"
   Sites sites({"a", "b", "c"});
   let_c_only_listen(sites);
   sites.write_all("lr = 0.2");
-  std::string text = read_file(sites.file("c"));
+  std::string text = text_of_file(sites.file("c"));
   text.replace(0, std::string("sotto-site = 1").size(), "sotto-site = 1\nobserver = true");
   std::ofstream(sites.file("c")) << text;
   sites.start_all();

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::topology_test {
 
@@ -66,7 +66,7 @@ TEST_CASE("topology reads a file, draws it, and reports what is not connected") 
   CHECK(json.at("connected") == false);
   CHECK(json.at("weights")[0] == nlohmann::json{{"from", 1}, {"to", 0}, {"weight", 0.5}});
   CHECK(json.at("self_weights") == nlohmann::json{0.5, 0.75, 1.0});
-  const std::string svg = read_file(drawing);
+  const std::string svg = text_of_file(drawing);
   CHECK(svg.starts_with("<svg "));
   CHECK(svg.ends_with("</svg>\n"));
 }

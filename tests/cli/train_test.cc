@@ -10,8 +10,8 @@
 
 #include "cli/program.h"
 #include "observe/observed.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::train_test {
 
@@ -353,7 +353,7 @@ TEST_CASE("a run that fails leaves no files behind, and those that were there al
     Arguments words = {"--rounds", "500", "--json", before, "--dump-parameters", models};
     words.insert(words.end(), wrong.begin(), wrong.end());
     CHECK(run(small_train(words)).status != 0);
-    CHECK(read_file(before) == "before");
+    CHECK(text_of_file(before) == "before");
     CHECK_FALSE(std::filesystem::exists(models));
   }
   CHECK(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == 1);

@@ -20,11 +20,6 @@ namespace sotto::test {
 
 inline constexpr std::size_t kDecoyPayload = 1000;  ///< most bytes of a payload
 
-inline std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* data = reinterpret_cast<const std::byte*>(text.data());
-  return {data, data + text.size()};
-}
-
 inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -21,8 +21,8 @@
 
 #include "../../comm/internal/z85.h"
 #include "nodes.h"
-#include "support/read_file.h"
 #include "support/scratch.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::key_file_test {
 
@@ -106,9 +106,9 @@ TEST_CASE("a key file is its owner's alone, is never replaced, and comes back as
   CHECK(back.public_key == keys.public_key);
   CHECK(std::equal(back.private_key.bytes().begin(), back.private_key.bytes().end(),
                    keys.private_key.bytes().begin()));
-  const auto before = read_file(path);
+  const auto before = text_of_file(path);
   check_refused("there already", [&] { write_key_file(path, "site", make_key_pair()); });
-  CHECK(read_file(path) == before);
+  CHECK(text_of_file(path) == before);
   // A link that stands in its place is not followed.
   const auto link = directory.path() / "link.key";
   fs::create_symlink(directory.path() / "elsewhere", link);

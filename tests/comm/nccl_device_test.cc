@@ -12,8 +12,11 @@
 
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/nccl/api.h>
+#endif
 
 namespace sotto::test::nccl_device_test {
+
+#ifdef SOTTO_HAVE_NCCL
 
 using internal::DeviceMemory;
 using internal::DeviceRoom;

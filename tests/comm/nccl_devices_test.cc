@@ -7,8 +7,11 @@
 #include <algorithm>
 
 #include "nodes.h"
+#endif
 
 namespace sotto::test::nccl_devices_test {
+
+#ifdef SOTTO_HAVE_NCCL
 
 namespace {
 

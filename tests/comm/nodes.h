@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -26,6 +27,11 @@
 #include "fake_nccl.h"
 
 namespace sotto::test {
+
+inline std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return {data, data + text.size()};
+}
 
 inline constexpr std::uint64_t kRun = 4711;
 /// Far longer than anything here takes: running into it is a failure, not a measurement.

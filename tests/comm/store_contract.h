@@ -16,11 +16,6 @@
 
 namespace sotto::test {
 
-inline std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* data = reinterpret_cast<const std::byte*>(text.data());
-  return {data, data + text.size()};
-}
-
 inline Deadline soon() { return Deadline::after(std::chrono::milliseconds(30)); }
 
 /// `first` and `second` are two handles on one store; for memory they are the same.

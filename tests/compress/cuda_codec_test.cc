@@ -8,8 +8,11 @@
 #include <sotto/kernels/cuda/memory.h>
 
 #include "compress/device_cases.h"
+#endif
 
 namespace sotto::test::cuda_codec_test {
+
+#ifdef SOTTO_HAVE_CUDA
 
 using namespace sotto_test;
 

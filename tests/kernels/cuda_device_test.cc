@@ -8,8 +8,11 @@
 #include "kernels/every_operation.h"
 
 #include <sotto/kernels/cuda/ops.h>
+#endif
 
 namespace sotto::test::cuda_device_test {
+
+#ifdef SOTTO_HAVE_CUDA
 
 using namespace sotto::testing;
 

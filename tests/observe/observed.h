@@ -17,13 +17,13 @@
 
 #include <sotto/observe/event_record.h>
 
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test {
 
 inline std::vector<nlohmann::json> lines_of(const std::filesystem::path& path,
                                             std::string_view prefix = "") {
-  std::istringstream in(read_file(path));
+  std::istringstream in(text_of_file(path));
   std::vector<nlohmann::json> lines;
   for (std::string line; std::getline(in, line);) {
     REQUIRE(line.starts_with(prefix));

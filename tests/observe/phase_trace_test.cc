@@ -55,7 +55,7 @@ struct Traced {
 
 std::size_t gradients_in(const std::string& path) {
   std::size_t count = 0;
-  const auto trace = nlohmann::json::parse(read_file(path));
+  const auto trace = nlohmann::json::parse(text_of_file(path));
   for (const auto& event : trace.at("traceEvents")) {
     count += event.at("name") == "gradient" ? 1U : 0U;
   }
@@ -117,7 +117,7 @@ TEST_CASE("what is of the whole run stands with the one node that a trace of its
   trace.warning("a \"word\"");
   trace.phase({.node = 3, .phase = RunPhase::round, .from = now, .until = now});
   trace.ended({});
-  const auto whole = nlohmann::json::parse(read_file(path));
+  const auto whole = nlohmann::json::parse(text_of_file(path));
   check_trace(whole);
   std::vector<std::string> instants;
   for (const auto& event : whole.at("traceEvents")) {

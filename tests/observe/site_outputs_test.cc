@@ -21,9 +21,9 @@
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "support/free_port.h"
-#include "support/read_file.h"
 #include "support/scratch.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::site_outputs_test {
 
@@ -105,8 +105,8 @@ TEST_CASE("a program's site has a monitor, scalars for TensorBoard and an audit 
                        Error);
   SiteOutputs neighbour({.monitor = port});
   CHECK_THROWS_AS(neighbour.attach(second), Shortage);
-  CHECK(read_file(shown.audit).find("2 sites, SHA-256 ") != std::string::npos);
-  CHECK(read_file(shown.audit).find("\"event\":\"started\"") != std::string::npos);
+  CHECK(text_of_file(shown.audit).find("2 sites, SHA-256 ") != std::string::npos);
+  CHECK(text_of_file(shown.audit).find("\"event\":\"started\"") != std::string::npos);
   CHECK(!std::filesystem::is_empty(shown.tensorboard));
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
   REQUIRE(node.finish().ok());
   std::string scalars;
   for (const auto& file : std::filesystem::recursive_directory_iterator(board)) {
-    scalars += file.is_regular_file() ? read_file(file.path()) : "";
+    scalars += file.is_regular_file() ? text_of_file(file.path()) : "";
   }
   CHECK(scalars.find("epoch_members") != std::string::npos);
   CHECK(scalars.find("nodes_up") != std::string::npos);

@@ -99,7 +99,7 @@ TEST_CASE("every output of a program's own loop holds what its readers expect") 
   CHECK(lines[5].at("event") == "ended");
   CHECK(lines[5].at("ok") == true);
 
-  const json trace = json::parse(read_file(options.trace));
+  const json trace = json::parse(text_of_file(options.trace));
   const auto names = check_trace(trace);
   for (const char* name : {"round", "gradient", "encode", "decode", "wire"}) {
     CHECK(names.contains(name));
@@ -118,7 +118,7 @@ TEST_CASE("every output of a program's own loop holds what its readers expect") 
   if (!has_event_records()) {
     SOTTO_SKIP("this build has no ISA-L");
   }
-  const auto records = records_of(read_file(event_file(options.tensorboard)));
+  const auto records = records_of(text_of_file(event_file(options.tensorboard)));
   CHECK(records.size() == 5);  // the version, and as above
   CHECK(records[3].find("quality/test_loss") != std::string::npos);
   CHECK(records[4].find("quality/test_loss") == std::string::npos);

@@ -60,6 +60,11 @@ void release(void* memory) {
 
 }  // namespace
 
+}  // namespace sotto::test::allocation_test
+
+using sotto::test::allocation_test::counted;
+using sotto::test::allocation_test::release;
+
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<std::size_t>(alignment));
@@ -70,6 +75,8 @@ void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+
+namespace sotto::test::allocation_test {
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_info.h>
 
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::documents_test {
 
@@ -57,7 +57,7 @@ TEST_CASE("the page of algorithms has a row for each, and one for each of its hy
 }
 
 TEST_CASE("the page of plans names the algorithms that they try unasked") {
-  const std::string page = read_file(SOTTO_DOCS "/planning.md");
+  const std::string page = text_of_file(SOTTO_DOCS "/planning.md");
   const std::size_t first = page.find("1. **Candidates**");
   REQUIRE(first != std::string::npos);
   const std::string named = page.substr(first, page.find(", on `ring`", first) - first);

@@ -10,8 +10,8 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
-#include "support/read_file.h"
 #include "support/skip.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::real_sites_test {
 
@@ -107,7 +107,7 @@ TEST_CASE("real sites: who was replaced and goes on leaves its successor's chann
           .json();
   CHECK(found.at("violation").is_null());
   CHECK(found.at("starts") == 4);
-  const std::string log = read_file(kept / "site-0" / "log");
+  const std::string log = text_of_file(kept / "site-0" / "log");
   CHECK_MESSAGE(count(log, "peer-contested") == 1, log);
   CHECK_MESSAGE(count(log, "\"peer-up\"") == 3, log);  // site 1, and both processes of site 2
 }
@@ -130,7 +130,7 @@ TEST_CASE("real sites: 64 MiB message at 1 Mbit/s, in small: nobody is taken for
   CHECK(found.at("rounds")[0] >= 4);
   CHECK(std::abs(found.at("mass").at("lost").get<double>()) <= 1e-9);
   for (const char* site : {"site-0", "site-1", "site-2"}) {
-    const std::string log = read_file(kept / site / "log");
+    const std::string log = text_of_file(kept / site / "log");
     CHECK_MESSAGE(count(log, "nothing was heard") == 0, log);
   }
 }

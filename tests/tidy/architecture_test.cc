@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::architecture_test {
 
@@ -19,18 +19,18 @@ const fs::path kTree = SOTTO_SOURCE_DIR;
 
 /// The page, each run of blanks and line ends one blank.
 std::string page() {
-  return std::regex_replace(read_file(kTree / "ARCHITECTURE.md"), std::regex(R"(\s+)"), " ");
+  return std::regex_replace(text_of_file(kTree / "ARCHITECTURE.md"), std::regex(R"(\s+)"), " ");
 }
 
 /// The text of a file, or of all sources in a folder.
 std::string sources_at(const fs::path& path) {
   if (!fs::is_directory(path)) {
-    return read_file(path);
+    return text_of_file(path);
   }
   std::string text;
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     if (entry.is_regular_file()) {
-      text += read_file(entry.path());
+      text += text_of_file(entry.path());
     }
   }
   return text;

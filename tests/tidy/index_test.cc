@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::index_test {
 
@@ -31,7 +31,7 @@ std::vector<std::string> cases_of(const std::string& folder) {
     if (!entry.path().string().ends_with("_test.cc")) {
       continue;
     }
-    const std::string text = read_file(entry.path());
+    const std::string text = text_of_file(entry.path());
     for (std::sregex_iterator it(text.begin(), text.end(), head), end; it != end; ++it) {
       const std::string literals = (*it)[1].str();
       std::string& name = names.emplace_back();
@@ -55,7 +55,7 @@ std::vector<std::string> patterns_of(const std::string& filter) {
 TEST_CASE("every test that the tables of security and faults name is there") {
   const std::regex entry(R"re(test_([a-z]+) -tc="([^"]+)")re");
   for (const char* page : {"security.md", "faults.md"}) {
-    const std::string text = read_file(kRoot / "docs" / page);
+    const std::string text = text_of_file(kRoot / "docs" / page);
     std::size_t entries = 0;
     for (std::sregex_iterator it(text.begin(), text.end(), entry), end; it != end; ++it) {
       ++entries;
@@ -76,8 +76,8 @@ TEST_CASE("every test that the tables of security and faults name is there") {
 // The targets of compressors come from the registry: fuzz_replay holds them to the corpus, and
 // every folder of the corpus to a target.
 TEST_CASE("every target that the harness names has a corpus and stands in the table of decoders") {
-  const std::string list = read_file(kRoot / "tests" / "fuzz" / "harness.cc");
-  const std::string page = read_file(kRoot / "docs" / "security.md");
+  const std::string list = text_of_file(kRoot / "tests" / "fuzz" / "harness.cc");
+  const std::string page = text_of_file(kRoot / "docs" / "security.md");
   const std::regex target(R"re(\{"([a-z0-9_]+)", [a-z_]+\},)re");
   std::set<std::string> targets;
   for (std::sregex_iterator it(list.begin(), list.end(), target), end; it != end; ++it) {

@@ -5,8 +5,6 @@
 
 #include "torch/nets.h"
 
-namespace sotto::test::buffers_test {
-
 using namespace torch_test;
 
 namespace {
@@ -182,5 +180,3 @@ TEST_CASE("a node without any data gives its buffers to the others, and takes pa
     CHECK(torch::equal(net->norm->running_mean, nets[0]->norm->running_mean));
   }
 }
-
-}  // namespace sotto::test::buffers_test

@@ -3,8 +3,6 @@
 
 #include <limits>
 
-namespace sotto::test::early_gradient_test {
-
 using namespace torch_test;
 
 namespace {
@@ -290,5 +288,3 @@ TEST_CASE("a batch whose first early gradient is a NaN is skipped, and leaves no
     optimizer.finish();
   });
 }
-
-}  // namespace sotto::test::early_gradient_test

@@ -4,8 +4,6 @@
 
 #include "torch/nets.h"
 
-namespace sotto::test::ends_test {
-
 using namespace torch_test;
 
 namespace {
@@ -131,5 +129,3 @@ TEST_CASE("torch: other options that one node alone changes are found") {
     }
   }
 }
-
-}  // namespace sotto::test::ends_test

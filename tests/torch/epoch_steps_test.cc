@@ -17,8 +17,6 @@
 #include "support/free_port.h"
 #include "support/skip.h"
 
-namespace sotto::test::epoch_steps_test {
-
 using namespace torch_test;
 
 namespace {
@@ -287,5 +285,3 @@ TEST_CASE("a newcomer takes over the model and the memory of a torch optimizer")
   }
   CHECK(compared > 5);
 }
-
-}  // namespace sotto::test::epoch_steps_test

@@ -21,7 +21,7 @@
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/comm/trust/keys.h>
 
-namespace sotto::test::examples_test {
+using namespace sotto::test;
 
 namespace {
 
@@ -425,5 +425,3 @@ TEST_CASE("three sites train a GPT by AdamW of libtorch's, and one is killed, an
   }
 }
 #endif
-
-}  // namespace sotto::test::examples_test

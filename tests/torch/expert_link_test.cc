@@ -6,8 +6,6 @@
 
 #include <sotto/trainers/torch/expert_link.h>
 
-namespace sotto::test::expert_link_test {
-
 using namespace torch_test;
 
 namespace {
@@ -294,5 +292,3 @@ TEST_CASE("other settings, scores that are not finite, and a request to stop end
   ExpertLink waiting(stopped);
   CHECK_THROWS_AS(waiting.forward(work.x, work.scores, work.function()), RunFault);
 }
-
-}  // namespace sotto::test::expert_link_test

@@ -5,11 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace sotto::test::fmt_test {
-
 TEST_CASE("a program that uses fmt links beside libtorch") {
   const std::vector<double> values = {1.5, 2};
   CHECK(fmt::format("{:.2f}", fmt::join(values, " ")) == "1.50 2.00");
 }
-
-}  // namespace sotto::test::fmt_test

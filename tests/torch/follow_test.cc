@@ -4,8 +4,6 @@
 
 #include "torch/nets.h"
 
-namespace sotto::test::follow_test {
-
 using namespace torch_test;
 
 namespace {
@@ -441,5 +439,3 @@ TEST_CASE("a copy's parameter that is replaced, and one that shares its own memo
       message_of([&] { DistributedOptimizer(torch::optim::SGD({shared}, 0.1), job(1, "dpsgd")); }),
       "'expanded' is refused"));
 }
-
-}  // namespace sotto::test::follow_test

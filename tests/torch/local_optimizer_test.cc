@@ -10,8 +10,6 @@
 
 #include "torch/nets.h"
 
-namespace sotto::test::local_optimizer_test {
-
 using namespace torch_test;
 
 namespace {
@@ -72,5 +70,3 @@ TEST_CASE("a schedule sets what the groups say before a step in parts as before 
     CHECK(asked == std::vector<sotto::Round>{0, 1, 3});
   }
 }
-
-}  // namespace sotto::test::local_optimizer_test

@@ -12,8 +12,6 @@
 
 #include <sotto/trainers/torch/parameter_state.h>
 
-namespace sotto::test::manners_test {
-
 using namespace torch_test;
 
 namespace {
@@ -395,5 +393,3 @@ TEST_CASE("float64 is trained through a float32 copy") {
   }
   CHECK(same_bits(half_way, twice));
 }
-
-}  // namespace sotto::test::manners_test

@@ -8,8 +8,6 @@
 
 #include <sotto/trainers/result.h>
 
-namespace sotto::test::mean_test {
-
 using namespace torch_test;
 
 TEST_CASE(
@@ -166,5 +164,3 @@ TEST_CASE("all nodes hear why one gave up, and that an exception ended one that 
     CHECK(thrown[2] == words);
   }
 }
-
-}  // namespace sotto::test::mean_test

@@ -5,8 +5,6 @@
 
 #include <sotto/trainers/torch/row_link.h>
 
-namespace sotto::test::row_link_test {
-
 using namespace torch_test;
 
 namespace {
@@ -270,5 +268,3 @@ TEST_CASE("ends of a torch link with other settings refuse each other") {
   });
   CHECK(contains(thrown[1], "another list of stages"));
 }
-
-}  // namespace sotto::test::row_link_test

@@ -14,8 +14,6 @@
 
 #include "support/skip.h"
 
-namespace sotto::test::site_steps_test {
-
 using namespace torch_test;
 
 namespace {
@@ -156,5 +154,3 @@ TEST_CASE("what cannot make a site's steps is refused") {
                                   site.options(), ""),
       doctest::Contains("LBFGS"), sotto::Error);
 }
-
-}  // namespace sotto::test::site_steps_test

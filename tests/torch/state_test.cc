@@ -3,8 +3,6 @@
 
 #include "torch/nets.h"
 
-namespace sotto::test::state_test {
-
 using namespace torch_test;
 
 namespace {
@@ -426,5 +424,3 @@ TEST_CASE("a state brings back the rate of each group, as a scheduler left them"
     CHECK(same_bits(net->second->weight, other->second->weight));
   }
 }
-
-}  // namespace sotto::test::state_test

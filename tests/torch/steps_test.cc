@@ -1,8 +1,6 @@
 // What a step of the adapter computes, held against torch's own optimizers.
 #include "torch/nets.h"
 
-namespace sotto::test::steps_test {
-
 using namespace torch_test;
 
 namespace {
@@ -269,5 +267,3 @@ TEST_CASE("a closure is evaluated once, and its loss comes back") {
   }
   CHECK(same_bits(plain, ours));
 }
-
-}  // namespace sotto::test::steps_test

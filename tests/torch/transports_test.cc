@@ -3,8 +3,6 @@
 
 #include <sotto/comm/transport.h>
 
-namespace sotto::test::transports_test {
-
 using namespace torch_test;
 
 namespace {
@@ -39,5 +37,3 @@ TEST_CASE("every transport gives the same bits beside libtorch") {
     }
   }
 }
-
-}  // namespace sotto::test::transports_test

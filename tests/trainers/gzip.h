@@ -8,8 +8,8 @@
 
 #include <doctest/doctest.h>
 
-#include "support/read_file.h"
 #include "support/scratch.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test {
 
@@ -23,7 +23,7 @@ inline std::string gzip(std::string_view content) {
     REQUIRE(gzwrite(out, content.data(), static_cast<unsigned>(content.size())) > 0);
   }
   REQUIRE(gzclose(out) == Z_OK);
-  return read_file(file);
+  return text_of_file(file);
 }
 
 }  // namespace sotto::test

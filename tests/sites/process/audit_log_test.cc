@@ -16,8 +16,8 @@
 
 #include <sotto/base/digest.h>
 
-#include "support/read_file.h"
 #include "support/scratch.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::audit_log_test {
 
@@ -33,7 +33,7 @@ SiteEvent event(const std::string& text) {
 }
 
 std::vector<std::string> lines_of(const fs::path& path) {
-  std::istringstream in(read_file(path));
+  std::istringstream in(text_of_file(path));
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) {
     lines.push_back(line);
@@ -142,7 +142,7 @@ TEST_CASE("an audit goes on after a restart, a crash in a line, mv, and copytrun
   fs::remove(path);
   scratch.write("audit", "something else\n");
   CHECK(audit.record(event("four")).fault() == Fault::io);
-  CHECK(read_file(path) == "something else\n");
+  CHECK(text_of_file(path) == "something else\n");
   fs::remove(path);
   REQUIRE(audit.record(event("five")).ok());
   CHECK(contains(lines_of(path).back(), "\"missing\":1"));

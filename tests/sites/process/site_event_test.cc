@@ -9,12 +9,12 @@
 #include <sotto/sites/process/report/print_events.h>
 #include <sotto/sites/process/report/site_event.h>
 
-#include "support/read_file.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::site_event_test {
 
 TEST_CASE("site events: every kind has a name of its own, and is in the page of operations") {
-  const std::string page = read_file(SOTTO_DOCS "/operations.md");
+  const std::string page = text_of_file(SOTTO_DOCS "/operations.md");
   std::set<std::string_view> names;
   for (const SiteEvent::Kind kind : site_event_kinds()) {
     CHECK(names.insert(name_of(kind)).second);

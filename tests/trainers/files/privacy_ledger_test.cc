@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "support/read_file.h"
 #include "support/scratch.h"
+#include "support/text_of_file.h"
 
 namespace sotto::test::privacy_ledger_test {
 
@@ -68,7 +68,7 @@ TEST_CASE("a damaged ledger, or one of another mechanism, is refused") {
   const std::string path = (scratch.path() / "ledger").string();
   auto options = kept_in(path);
   REQUIRE(PrivacyLedger(options).enter(5, 10).ok());
-  const std::string whole = read_file(path);
+  const std::string whole = text_of_file(path);
   CHECK(contains(whole, "steps=10\n"));
 
   options.noise_multiplier = 2;

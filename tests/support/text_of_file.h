@@ -9,7 +9,7 @@
 namespace sotto::test {
 
 /// All bytes of a file; none where it cannot be read.
-inline std::string read_file(const std::filesystem::path& path) {
+inline std::string text_of_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
