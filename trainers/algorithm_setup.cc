@@ -21,18 +21,18 @@ namespace {
 
 /// Checks who lies, and how; sorts and spells it out.
 void resolve_adversary(OptimizerOptions& options) {
-  auto& liars = options.byzantine;
-  if (liars.empty() && options.attack.empty()) {
+  auto& liars = options.test.byzantine;
+  if (liars.empty() && options.test.attack.empty()) {
     return;
   }
   std::sort(liars.begin(), liars.end());
   const std::string listed = fmt::format("{}", fmt::join(liars, ","));
-  if (options.attack.empty()) {
+  if (options.test.attack.empty()) {
     refuse("byzantine", listed, "say what they do with an attack, e.g. sign-flip");
   }
-  options.attack = parse_attack(options.attack).spec();
+  options.test.attack = parse_attack(options.test.attack).spec();
   if (liars.empty()) {
-    refuse("attack", options.attack, "say which nodes attack, with " + mention("byzantine"));
+    refuse("attack", options.test.attack, "say which nodes attack, with " + mention("byzantine"));
   }
   if (liars.front() < 0 || liars.back() >= options.nodes ||
       std::adjacent_find(liars.begin(), liars.end()) != liars.end() ||
@@ -45,12 +45,12 @@ void resolve_adversary(OptimizerOptions& options) {
 
 /// Null where all nodes are honest.
 std::shared_ptr<const Adversary> adversary_of(const OptimizerOptions& options) {
-  if (options.byzantine.empty()) {
+  if (options.test.byzantine.empty()) {
     return nullptr;
   }
   auto adversary = std::make_shared<Adversary>();
-  adversary->attack = parse_attack(options.attack);
-  adversary->nodes = options.byzantine;
+  adversary->attack = parse_attack(options.test.attack);
+  adversary->nodes = options.test.byzantine;
   return adversary;
 }
 

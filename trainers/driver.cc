@@ -90,10 +90,7 @@ Status Driver::begin_round() {
     {
       Timed timed(*this, RunPhase::encode, algorithm_.round());
       algorithm_.begin_round();
-      first = algorithm_.next_exchange(next_);
-      if (first.ok() && !*first) {
-        timed.hide();
-      }
+      first = next_exchange(timed);
     }
     if (note_accelerator_fault().ok()) {
       status_ = start_exchanges(std::move(first));
@@ -230,6 +227,10 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
 
 Result<bool> Driver::next_exchange() {
   Timed timed(*this, RunPhase::encode, algorithm_.round());
+  return next_exchange(timed);
+}
+
+Result<bool> Driver::next_exchange(Timed& timed) {
   auto more = algorithm_.next_exchange(next_);
   if (more.ok() && !*more) {
     timed.hide();

@@ -128,8 +128,11 @@ class Driver {
   /// Hands over all that the algorithm wants carried now. `first` says whether next_ holds the
   /// first of it already.
   Status start_exchanges(Result<bool> first);
+  class Timed;
   /// Asks the algorithm for its next exchange, into next_; false if none is due.
   Result<bool> next_exchange();
+  /// Does so at the end of what `timed` times, which is hidden where none is due.
+  Result<bool> next_exchange(Timed& timed);
   /// Begins to take a gradient: no frame of a round before it is made any more.
   void apply_settings();
   /// gradient_ready, once the algorithm accepts one.
@@ -146,7 +149,6 @@ class Driver {
 
   void count_sends(const Exchange& exchange);
 
-  class Timed;
   /// Notes a fault of the accelerator as the run's, from which all others follow. Returns what
   /// stands: that fault, or `otherwise` where there is none.
   Status note_accelerator_fault(Status otherwise = {});

@@ -8,7 +8,6 @@
 #include <sotto/comm/session.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/metered.h>
-#include <sotto/optim/exchange/gradient_parts.h>
 #include <sotto/optim/registry.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/driver.h>
@@ -16,94 +15,83 @@
 #include <sotto/trainers/privacy_budget.h>
 
 #include "internal/agreement/run_agreement.h"
+#include "internal/agreement/run_settings.h"
 #include "internal/optimizer/checked_options.h"
-#include "internal/optimizer/compression_watch.h"
 #include "internal/optimizer/early_stop.h"
+#include "internal/optimizer/model_meetings.h"
+#include "internal/optimizer/run_outcome.h"
+#include "internal/optimizer/step_parts.h"
 #include "internal/optimizer/step_settings.h"
 #include "internal/optimizer/whole_model.h"
 #include "internal/optimizer/work_before.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
-namespace {
-
-/// "node 3: …", "node 3, round 7: …"
-bool says_who(std::string_view message) {
-  constexpr std::string_view kNode = "node ";
-  return message.starts_with(kNode) && message.size() > kNode.size() &&
-         message[kNode.size()] >= '0' && message[kNode.size()] <= '9';
-}
-
-}  // namespace
 
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
                      const ParameterLayout& layout)
     : options_(internal::with_place(std::move(options))),
       early_stop_(std::make_shared<internal::EarlyStop>()),
-      stop_request_(internal::EarlyStop::request(options_, early_stop_)),
-      parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())),
-      model_(std::make_unique<internal::WholeModel>(parameters, options_.accelerator.get())),
-      compression_(std::make_unique<internal::CompressionWatch>(options_.communication_interval)),
-      parts_(std::make_unique<GradientParts>()) {
+      model_(std::make_unique<internal::WholeModel>(parameters, options_.accelerator.get())) {
   topology_ = make_job_topology(options_);
   const AcceleratorScope scope(options_.accelerator.get());
   if (options_.observer != nullptr && options_.report_every > 0 && !options_.accelerator) {
     options_.metered |= options_.observer->wants_health();
   }
-  internal::check_accelerator(options_, parameters_);
-  options_ = resolved(std::move(options_), parameters_.size(), layout);
-  AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
+  internal::check_accelerator(options_, parameters);
+  options_ = resolved(std::move(options_), parameters.size(), layout);
+  AlgorithmSetup setup = make_algorithm_setup(options_, parameters, layout, topology_);
   if (options_.own_step_rule) {
     options_.step_rule.rule = setup.step_rule->name();
   }
+  internal::CompressionWatch compression(options_.communication_interval);
   if (options_.metered) {
-    setup.compressor = make_metered(std::move(setup.compressor), compression_->start());
+    setup.compressor = make_metered(std::move(setup.compressor), compression.start());
   }
   step_settings_ =
       std::make_unique<internal::StepSettings>(*setup.step_rule, options_.step_rule.learning_rate);
-  setup.run_id = run_id();
-  setup.terms = terms_ = std::make_shared<RoundTerms>();
-  terms_->agreed_rate = options_.step_rule.learning_rate;
+  parts_ = std::make_unique<internal::StepParts>(layout_, *step_settings_);
+  setup.run_id = internal::run_number(agreement());
+  setup.terms = step_settings_->terms();
   const auto steps = setup.privacy;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
   if (Status status = model_->accelerator_status(); !status.ok()) {
     throw Error(status.message());
   }
-  peers_ = algorithm_->peers();
-  before_ = std::make_unique<internal::WorkBefore>(options_.rank, peers_.to);
+  before_ = std::make_unique<internal::WorkBefore>(options_.rank, algorithm_->peers().to);
   if (steps) {
     budget_ = std::make_unique<PrivacyBudget>(steps);
   }
+  const StopRequest stop = internal::EarlyStop::request(options_, early_stop_);
   if (!options_.store) {
     options_.store = make_store(options_.rendezvous, options_.rank,
                                 {.insecure = options_.insecure,
                                  .security = options_.security,
-                                 .known_by = Deadline::after(options_.timeout, &stop_request_)});
+                                 .known_by = Deadline::after(options_.timeout, &stop)});
   }
   check_transport(options_.transport, transport_options());
-  session_ =
-      make_session(options_.store, options_.rank, options_.nodes, options_.timeout, stop_request_);
+  session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout, stop);
   agreement_ = std::make_unique<internal::RunAgreement>(*session_, options_);
-  reporter_ = std::make_unique<internal::RunReporter>(options_, *session_);
+  reporter_ = std::make_unique<internal::RunReporter>(options_, *session_, std::move(compression));
+  outcome_ = std::make_unique<internal::RunOutcome>(*agreement_, *reporter_, options_.rank);
+  meetings_ = std::make_unique<internal::ModelMeetings>(
+      options_, *model_, *agreement_, *outcome_,
+      internal::RoundHandlers{
+          .connect = [this] { return connect(); },
+          .drain = [this] { return drain(); },
+          .step = [this](std::span<const float> gradient) { return step(gradient); },
+          .done = [this] { return round_; }});
 }
 
 Optimizer::~Optimizer() {
-  if (!refused_.ok()) {
-    (void)ended_by(refused_);
-  } else if (agreement_->entered() && !finished_ && std::uncaught_exceptions() > exceptions_) {
-    (void)give_up({Fault::peer_lost, "an exception ended the program"});
-  }
+  outcome_->leave();
   // What lies with an accelerator is given back in turn.
   const AcceleratorScope scope(options_.accelerator.get());
   driver_.reset();
   transport_.reset();
   algorithm_.reset();
   early_stop_->end();
-}
-
-Status Optimizer::named(const Status& status) const {
-  return status.with_context(fmt::format("node {}", options_.rank));
 }
 
 Status Optimizer::begin_step() {
@@ -122,19 +110,19 @@ Status Optimizer::start_round() {
   }
   early_stop_->end();  // from here on the nodes agree on an end
   if (Status status = agreement_->begin_round(round_); !status.ok()) {
-    return status.fault() == Fault::ended ? status : ended_by(status);
+    return status.fault() == Fault::ended ? status : outcome_->ended_by(status);
   }
   begun_ = true;
-  return ended_by(driver_->begin_round());
+  return outcome_->ended_by(driver_->begin_round());
 }
 
 Status Optimizer::step(std::span<const float> gradient) {
-  if (gradient.size() != parameters_.size()) {
+  if (const std::size_t size = model_->parameters().size(); gradient.size() != size) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
-           fmt::format("the parameters have {}", parameters_.size()));
+           fmt::format("the parameters have {}", size));
   }
   internal::require_reached(options_, gradient, "gradient");
-  require_whole_step();
+  parts_->require_none();
   if (Status status = connect(); !status.ok()) {
     return status;
   }
@@ -144,10 +132,10 @@ Status Optimizer::step(std::span<const float> gradient) {
     return status;
   }
   if (status.ok() && budget_) {
-    status = named(budget_->enter_step());
+    status = outcome_->named(budget_->enter_step());
   }
   if (status.ok()) {
-    status = enter_gradient();
+    status = agreement_->enter_round(round_);
   }
   return end_step(status.ok() ? driver_->gradient_ready(gradient) : status);
 }
@@ -158,9 +146,9 @@ Status Optimizer::end_step(const Status& status) {
     return status;
   }
   if (!status.ok()) {
-    return ended_by(status);
+    return outcome_->ended_by(status);
   }
-  refused_ = Status();
+  outcome_->gradient_taken();
   begun_ = false;
   ++round_;
   note_warnings();
@@ -173,32 +161,10 @@ Status Optimizer::end_step(const Status& status) {
 
 bool Optimizer::keep_open(const Status& status) {
   // A frame that holds a NaN ends the run, for the driver too.
-  if (!internal::is_refusal(status) || !status_.ok() || !driver_ || !driver_->status().ok()) {
-    return false;
-  }
-  refused_ = status;
-  return true;
+  return driver_ && driver_->status().ok() && outcome_->keep_open(status);
 }
 
-Status Optimizer::ended_by(Status fault) {
-  if (fault.ok() || !status_.ok()) {
-    return status_;
-  }
-  refused_ = Status();
-  status_ = std::move(fault);
-  if (!finished_) {
-    status_ = agreement_->give_up(status_);
-  }
-  end_report();
-  return status_;
-}
-
-Status Optimizer::give_up(const Status& cause) {
-  if (!status_.ok() || finished_ || cause.ok()) {
-    return status_;
-  }
-  return ended_by(says_who(cause.message()) ? cause : named(cause));
-}
+Status Optimizer::give_up(const Status& cause) { return outcome_->give_up(cause); }
 
 std::optional<PrivacySpent> Optimizer::privacy() const {
   return budget_ ? std::optional(budget_->spent()) : std::nullopt;
@@ -223,25 +189,22 @@ void Optimizer::stamp_settings() {
 }
 
 void Optimizer::note_warnings() {
+  const auto warn = [this](std::string text) {
+    warnings_.push_back(std::move(text));
+    reporter_->warn(warnings_.back());
+  };
   for (const SettingsDifference& difference : driver_->take_differences()) {
     warn(fmt::format(
         "node {}: {}: the mean model follows the nodes' gradients weighted by their rates",
-        options_.rank, terms_->describe(difference)));
+        options_.rank, step_settings_->terms()->describe(difference)));
   }
   for (std::string& text : driver_->take_warnings()) {
     warn(std::move(text));
   }
 }
 
-void Optimizer::warn(std::string text) {
-  warnings_.push_back(std::move(text));
-  reporter_->warn(warnings_.back());
-}
-
 void Optimizer::ask_to_stop() { agreement_->stop().ask(internal::EndReason::told); }
 
 std::string Optimizer::end_reason() const { return agreement_->stop().why(); }
-
-Status Optimizer::enter_gradient() { return agreement_->enter_round(round_); }
 
 }  // namespace sotto

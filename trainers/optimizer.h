@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -33,19 +32,18 @@
 
 namespace sotto {
 
-class GradientParts;
-
 namespace internal {
-class CompressionWatch;
 class EarlyStop;
+class ModelMeetings;
 class RunAgreement;
+class RunOutcome;
 class RunReporter;
+class StepParts;
 class StepSettings;
 class WholeModel;
 class WorkBefore;
 struct Findings;
 struct RunAccess;
-struct StartingPoint;
 }  // namespace internal
 
 class PrivacyBudget;
@@ -179,50 +177,26 @@ class Optimizer {
  private:
   friend struct internal::RunAccess;
 
-  // Rounds, and the fault that ends them (optimizer.cc):
+  // Rounds (optimizer.cc):
 
-  Status named(const Status& status) const;
   /// Starts a round, unless one is started.
   Status start_round();
-  /// Tells the others, before a gradient is taken, of which round it is.
-  Status enter_gradient();
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
   /// Whether `status` leaves the round open for another gradient; keeps it then.
   bool keep_open(const Status& status);
-  /// The fault that has ended the run, said to all nodes; or that of another node, which it follows
-  /// from. OK as it is.
-  Status ended_by(Status fault);
   /// Makes frames say what this node steps with.
   void stamp_settings();
-  /// Adds warnings for neighbours that step with other settings, and those of the algorithm.
+  /// Adds warnings for neighbours that step with other settings, and those of the algorithm, and
+  /// tells the observer.
   void note_warnings();
-  /// Keeps a warning that has come up in mid-run, and tells the observer.
-  void warn(std::string text);
 
-  // Gradients in parts (optimizer_parts.cc):
-
-  /// Throws Error unless the gradient may come in parts, of which this one is new.
-  void require_part(std::size_t first, std::size_t elements) const;
-  /// Throws Error in the middle of a step with a gradient that comes in parts.
-  void require_whole_step() const;
-
-  // How the nodes meet (optimizer_connect.cc):
+  // What the transport has to know (optimizer_connect.cc):
 
   TransportOptions transport_options() const;
-  /// A number that differs between runs with different settings; frames carry it.
-  std::uint64_t run_id() const;
-  /// The settings and parameters that are compared with node 0's before the first round.
-  Result<internal::StartingPoint> starting_point() const;
 
-  // The mean of models, and the end (optimizer_mean.cc, optimizer_finish.cc):
+  // The rest of finish(), once no node takes further steps (optimizer_meetings.cc):
 
-  /// The next meeting for the mean of all models, in `mean` if this node wants it.
-  Result<double> meet_for_mean(std::span<float> mean);
-  /// finish(), of a node that is out of data: goes along with the others for as long as
-  /// options.join says.
-  Status outlast_data();
-  /// The rest of finish(), once no node takes further steps.
   Status end_together();
 
   // What the observer is told (optimizer_report.cc):
@@ -231,37 +205,28 @@ class Optimizer {
   Status begin_report();
   /// Tells it how the nodes stand, and what the caller has found.
   Status report(internal::Findings found);
-  /// Tells it how the run has ended.
-  void end_report();
 
   OptimizerOptions options_;
-  /// Shared with stop_request_, and so with the store, which may outlive this object.
+  /// Shared with the requests that end waits, and so with the store, which may outlive this object.
   std::shared_ptr<internal::EarlyStop> early_stop_;
-  StopRequest stop_request_;  ///< request that ends waits
-  std::shared_ptr<Session> session_;
-  std::vector<std::string> warnings_;
-  std::span<float> parameters_;
   ParameterLayout layout_;
   std::shared_ptr<const Topology> topology_;
   std::unique_ptr<internal::WholeModel> model_;
-  std::unique_ptr<internal::CompressionWatch> compression_;
-  std::unique_ptr<Algorithm> algorithm_;
-  std::shared_ptr<RoundTerms> terms_;  ///< changing terms of the algorithm's rounds
   std::unique_ptr<internal::StepSettings> step_settings_;
-  std::unique_ptr<internal::RunAgreement> agreement_;
-  std::unique_ptr<PrivacyBudget> budget_;  ///< null without privacy
-  Peers peers_;
+  std::vector<std::string> warnings_;
+  std::unique_ptr<Algorithm> algorithm_;
+  std::unique_ptr<PrivacyBudget> budget_;         ///< null without privacy
   std::unique_ptr<internal::WorkBefore> before_;  ///< traffic and times before the checkpoint
-  Status status_;
-  Status refused_;         ///< reason why the last gradient was refused; OK when it was taken
-  bool finished_ = false;  ///< finish() went well
-  int exceptions_ = std::uncaught_exceptions();  ///< number of exceptions when this was made
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<internal::RunAgreement> agreement_;
+  std::unique_ptr<internal::RunReporter> reporter_;
+  std::unique_ptr<internal::RunOutcome> outcome_;
+  std::unique_ptr<internal::ModelMeetings> meetings_;
+  std::unique_ptr<internal::StepParts> parts_;  ///< parts of this round's gradient so far
   Round round_ = 0;
   bool begun_ = false;
-  std::unique_ptr<GradientParts> parts_;  ///< parts of this round's gradient so far
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Driver> driver_;  ///< uses the members above
-  std::unique_ptr<internal::RunReporter> reporter_;
 };
 
 }  // namespace sotto

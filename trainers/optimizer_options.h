@@ -41,6 +41,13 @@ std::vector<std::string> join_names();
 /// Throws Error unless `name` is one of stop, zeros.
 Join parse_join(std::string_view name);
 
+/// What only tests of an algorithm want of a run.
+struct TestOptions {
+  /// robust: these nodes lie, and are not among those averaged.
+  std::vector<Rank> byzantine{};
+  std::string attack{};  ///< how they lie (optim/robust/attack.h): "sign-flip"
+};
+
 /// An optimizer's settings. Every field has a default that works.
 struct OptimizerOptions {
   // What is computed; the same on every node.
@@ -68,9 +75,6 @@ struct OptimizerOptions {
   /// Cuts the exchange of local steps into fragments, and delays it behind further steps
   /// (streamed_steps.h), for algorithms that average over all nodes.
   Streaming streaming;
-  /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
-  std::vector<Rank> byzantine;
-  std::string attack;
   /// Take each gradient at the own step's end, before the neighbours' part of the round is in
   /// (delayed_gradient.h), so that choco, deepsqueeze and pushsum talk to them meanwhile. The
   /// parameters are without that part, after the last step too. What the neighbours sent is added
@@ -81,6 +85,7 @@ struct OptimizerOptions {
   std::optional<std::uint32_t> buckets;
   std::uint64_t seed = 0;
   bool allow_contract_violation = false;
+  TestOptions test{};  ///< none of it where a model is to be trained
   /// Clip what the caller gives as a gradient, add noise to it before anything else sees it, and
   /// stop at a budget (docs/privacy.md). With PrivacyUnit::example the caller clips and samples.
   std::optional<PrivacyOptions> privacy;

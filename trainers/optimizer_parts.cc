@@ -2,21 +2,14 @@
 #include <sotto/trainers/optimizer.h>
 
 #include <algorithm>
-#include <functional>
 
-#include <fmt/format.h>
-
-#include <sotto/base/error.h>
-#include <sotto/base/names.h>
-#include <sotto/base/text.h>
 #include <sotto/comm/transport.h>
-#include <sotto/optim/exchange/gradient_parts.h>
-#include <sotto/optim/registry.h>
-#include <sotto/optim/step_rule_info.h>
 #include <sotto/trainers/driver.h>
 
+#include "internal/agreement/run_agreement.h"
 #include "internal/optimizer/checked_options.h"
-#include "internal/optimizer/step_settings.h"
+#include "internal/optimizer/run_outcome.h"
+#include "internal/optimizer/step_parts.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
@@ -27,7 +20,7 @@ bool Optimizer::takes_parts() const {
 }
 
 Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
-  require_part(first, part.size());
+  parts_->require(first, part.size(), takes_parts());
   internal::require_reached(options_, part, "gradient_part");
   if (Status status = connect(); !status.ok()) {
     return status;
@@ -38,14 +31,14 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
     return status;
   }
   if (status.ok() && parts_->empty()) {
-    status = enter_gradient();
+    status = agreement_->enter_round(round_);
   }
   if (status.ok()) {
     status = driver_->gradient_part(first, part);
   }
   reporter_->clock().resume();
   if (!keep_open(status)) {
-    status = ended_by(status);  // which a step() after it returns
+    status = outcome_->ended_by(status);  // which a step() after it returns
   }
   if (status.ok()) {
     parts_->add(first, part.size());
@@ -54,50 +47,13 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
 }
 
 Status Optimizer::step() {
-  if (status_.ok()) {
-    parts_->require_all(parameters_.size());
+  const Status& status = outcome_->status();
+  if (status.ok()) {
+    parts_->require_all();
   }
   parts_->clear();
   reporter_->clock().enter(round_);
-  return end_step(driver_ && status_.ok() ? driver_->end_parts() : status_);
-}
-
-void Optimizer::require_part(std::size_t first, std::size_t elements) const {
-  const auto refuse_part = [&](const Message& why) {
-    refuse("gradient_part", fmt::format("{} elements from {} on", elements, first), why);
-  };
-  if (!takes_parts()) {
-    const auto cut = names_with(algorithms(), [](const AlgorithmInfo& info) {
-      return info.takes_buckets() && info.cutting != Cutting::by_itself;
-    });
-    const auto whole = names_with(step_rules(), std::not_fn(&StepRuleInfo::separable));
-    refuse_part("this run takes gradients whole: parts need an algorithm with " +
-                mention("buckets") +
-                fmt::format(" ({}), another transport than nccl, no clipping, privacy or local "
-                            "steps, and no {} or step rule of the program's own that takes them "
-                            "whole",
-                            word_list(cut), word_list(whole)));
-  }
-  parts_->require(first, elements, parameters_.size());
-  if (!step_settings_->takes_any_part()) {
-    const auto cuts = [&](const ParameterBlock& tensor) {
-      const auto inside = [&](std::size_t place) {
-        return place > tensor.offset && place < tensor.offset + tensor.size;
-      };
-      return elements > 0 && (inside(first) || inside(first + elements));
-    };
-    if (const auto cut = std::ranges::find_if(layout_, cuts); cut != layout_.end()) {
-      refuse_part(fmt::format("it cuts the tensor {}, and the step rule takes whole ones",
-                              excerpt(cut->name)));
-    }
-  }
-}
-
-void Optimizer::require_whole_step() const {
-  if (!parts_->empty()) {
-    throw Error("gradient",
-                "parts of it were given; give the rest, and end this step by its parts first");
-  }
+  return end_step(driver_ && status.ok() ? driver_->end_parts() : status);
 }
 
 }  // namespace sotto

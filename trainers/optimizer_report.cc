@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
-#include "internal/agreement/run_agreement.h"
-#include "internal/optimizer/compression_watch.h"
+#include "internal/optimizer/model_meetings.h"
+#include "internal/optimizer/run_outcome.h"
+#include "internal/optimizer/step_parts.h"
+#include "internal/optimizer/whole_model.h"
 #include "internal/optimizer/work_before.h"
 #include "internal/reporting/run_reporter.h"
 
@@ -23,34 +25,25 @@ Status Optimizer::begin_report() {
   if (!reporter_->to_begin()) {
     return {};
   }
-  compression_->measure_before(reporter_->next(round_));
   Status status = reporter_->begin(
-      {.nodes = options_.nodes, .done = round_, .dimension = parameters_.size()}, warnings_);
-  return ended_by(named(status));
+      {.nodes = options_.nodes, .done = round_, .dimension = model_->parameters().size()},
+      warnings_);
+  return outcome_->ended_by(outcome_->named(status));
 }
 
 Status Optimizer::report(internal::Findings found) {
   if (Status status = drain(); !status.ok()) {
     return status;
   }
-  found.consensus_distance = agreement_->distance(round_).value_or(found.consensus_distance);
+  found.consensus_distance = meetings_->distance(round_).value_or(found.consensus_distance);
   reporter_->report(standing(), found);
-  compression_->measure_before(reporter_->next(round_));
   return {};
 }
 
-void Optimizer::end_report() {
-  if (status_.ok()) {
-    reporter_->finish(standing());
-  } else {
-    reporter_->set_fault(status_);
-  }
-}
-
 Status Optimizer::evaluated(double loss, double accuracy) {
-  require_whole_step();
+  parts_->require_none();
   if (!reporter_->takes_evaluations()) {
-    return status_;
+    return outcome_->status();
   }
   Status status = connect();
   if (status.ok()) {
@@ -72,7 +65,7 @@ NodeStanding Optimizer::standing() const {
   standing.traffic = before_->and_since(driver_ ? driver_->traffic() : std::vector<LinkTraffic>());
   standing.times = before_->and_since(driver_ ? driver_->times() : DriverTimes());
   standing.counters = driver_ ? driver_->counters() : algorithm_->counters();
-  standing.compression = compression_->last();
+  standing.compression = reporter_->compression().last();
   standing.privacy = report_of(privacy());
   standing.wall_s = reporter_->wall_s();
   standing.compute_s = reporter_->clock().gradient_s();

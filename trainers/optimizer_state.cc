@@ -7,6 +7,8 @@
 #include <sotto/kernels/vector.h>
 #include <sotto/trainers/privacy_budget.h>
 
+#include "internal/optimizer/run_outcome.h"
+#include "internal/optimizer/step_parts.h"
 #include "internal/optimizer/step_settings.h"
 #include "internal/optimizer/whole_model.h"
 #include "internal/optimizer/work_before.h"
@@ -14,19 +16,19 @@
 namespace sotto {
 
 void Optimizer::save(ByteBuffer& out) const {
-  require_whole_step();
+  parts_->require_none();
   check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
-  out.write(std::uint64_t{parameters_.size()});
+  out.write(std::uint64_t{model_->parameters().size()});
   {
     const AcceleratorScope scope(options_.accelerator.get());
     std::vector<float> room;
-    out.write_span(sotto::on_host(parameters_, model_->ops(), room));
+    out.write_span(sotto::on_host(model_->parameters(), model_->ops(), room));
     out.write(weight_of_model(options_));
     out.write(options_.weight.value_or(0));
     algorithm_->save(out);
   }
   if (Status status = model_->accelerator_status(); !status.ok()) {
-    throw Error(named(status).message());  // what was written is worthless
+    throw Error(outcome_->named(status).message());  // what was written is worthless
   }
   const NodeStanding done = standing();
   internal::WorkBefore::save(done.traffic, done.times, out);
@@ -35,7 +37,7 @@ void Optimizer::save(ByteBuffer& out) const {
 
 Status Optimizer::load(ByteReader& in) {
   check(round() == 0 && !begun_, "Optimizer::load comes before the first step");
-  std::vector<float> saved(parameters_.size());
+  std::vector<float> saved(model_->parameters().size());
   if (in.read<std::uint64_t>() != saved.size() || !in.read_into(std::span(saved))) {
     return {Fault::malformed, "the saved model has another number of parameters"};
   }
@@ -52,11 +54,11 @@ Status Optimizer::load(ByteReader& in) {
   Status status;
   {
     const AcceleratorScope scope(options_.accelerator.get());
-    model_->ops().from_host(std::as_bytes(std::span(saved)), parameters_);
+    model_->ops().from_host(std::as_bytes(std::span(saved)), model_->parameters());
     status = algorithm_->load(in);
   }
   if (Status fault = model_->accelerator_status(); !fault.ok()) {
-    return named(fault);
+    return outcome_->named(fault);
   }
   if (!status.ok()) {
     return status;

@@ -51,9 +51,8 @@ void train(const char* folder, int steps) {
                    .gate = "top:2",
                    .compressor = "quant:8",
                    .gradient_compressor = "quant:8"};
-  options.rank = node.rank;
-  options.nodes = node.nodes;
-  options.rendezvous = next_port(node.rendezvous);
+  options.place = {
+      .rank = node.rank, .nodes = node.nodes, .rendezvous = next_port(node.rendezvous)};
   sotto::torch::ExpertLink link(options);
 
   torch::manual_seed(2 + static_cast<unsigned>(node.rank));

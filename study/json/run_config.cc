@@ -29,8 +29,8 @@ Json settings_json(const RunSettings& settings) {
        {"algorithm", algorithm_info(used.algorithm).name},
        {"hyperparameters", hyperparameters_json(used.algorithm)},
        {"compressor", used.compressor},
-       {"byzantine", used.byzantine},
-       {"attack", used.attack},
+       {"byzantine", used.test.byzantine},
+       {"attack", used.test.attack},
        {"allow_contract_violation", used.allow_contract_violation}});
   config.update(step_rule_config_json(
       used.step_rule,

@@ -22,7 +22,7 @@ void ModelJudge::judge(std::span<const std::span<const float>> models, HistoryPo
   const OptimizerOptions& optimizer = plan_.run.optimizer;
   const std::vector<double>& weights = plan_.run.weights;
   for (std::size_t node = 0; node < models.size(); ++node) {
-    const bool lies = std::ranges::binary_search(optimizer.byzantine, static_cast<Rank>(node));
+    const bool lies = std::ranges::binary_search(optimizer.test.byzantine, static_cast<Rank>(node));
     if (!models[node].empty() && !lies) {
       present.emplace_back(models[node]);
       sum.add(models[node], weights.empty() ? weight_of_model(optimizer)

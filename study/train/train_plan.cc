@@ -176,7 +176,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const NodePlace& place
     made.bind = place.bind;
   }
   const TaskOptions& task = tasks.options();
-  made.byzantine = task.byzantine;
+  made.test.byzantine = task.byzantine;
   made.seed = o.seed;
   made.privacy = length.privacy;
   if (made.transport.empty()) {
@@ -253,7 +253,7 @@ CheckedOptions checked_options(OptimizerOptions options, const ParameterLayout& 
   const Optimizer optimizer(tried, parameters, layout);
   options.compressor = optimizer.options().compressor;
   options.algorithm = optimizer.options().algorithm;
-  options.attack = optimizer.options().attack;
+  options.test.attack = optimizer.options().test.attack;
   return {std::move(options), {optimizer.warnings().begin(), optimizer.warnings().end()}};
 }
 

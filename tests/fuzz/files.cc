@@ -25,6 +25,7 @@
 #include <sotto/trainers/tasks/quadratic.h>
 
 #include "../../trainers/data/loaders/idx.h"
+#include "../../trainers/internal/reporting/standing_bytes.h"
 #include "../../trainers/internal/run/run_state.h"
 #include "memory_file.h"
 

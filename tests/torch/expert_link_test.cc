@@ -24,15 +24,13 @@ ExpertLinkOptions expert_options(int nodes, const std::shared_ptr<sotto::Store>&
                    .tokens = kTokens,
                    .gate = "top:2",
                    .capacity = 0};
-  options.nodes = nodes;
-  options.transport = "inproc";
-  options.store = store;
-  options.timeout = std::chrono::seconds(20);
+  options.place = {
+      .nodes = nodes, .transport = "inproc", .store = store, .timeout = std::chrono::seconds(20)};
   return options;
 }
 
 ExpertLinkOptions expert_rank(ExpertLinkOptions options, int rank) {
-  options.rank = rank;
+  options.place.rank = rank;
   return options;
 }
 
@@ -139,7 +137,7 @@ TEST_CASE("experts at several nodes are to the bit the layer of one process") {
       CAPTURE(nodes);
       ExpertWork work;
       ExpertLinkOptions options = expert_options(nodes, sotto::make_memory_store());
-      options.transport = transport.name;
+      options.place.transport = transport.name;
       CHECK(same_bits(over_nodes(work, nodes, options), of_one));
       for (std::size_t i = 0; i < alone.gradients().size(); ++i) {
         CHECK(same_bits(work.gradients()[i], alone.gradients()[i]));
@@ -216,16 +214,16 @@ TEST_CASE("what does not fit a link of experts is refused") {
     change(options);
     return message_of([&] { ExpertLink{options}; });
   };
-  CHECK(contains(making([](auto& options) { options.rank = 2; }), "rank"));
-  CHECK(contains(making([](auto& options) { options.nodes.reset(); }), "nodes"));
+  CHECK(contains(making([](auto& options) { options.place.rank = 2; }), "rank"));
+  CHECK(contains(making([](auto& options) { options.place.nodes.reset(); }), "nodes"));
   CHECK(contains(making([](auto& options) {
-                   options.nodes = -3;
-                   options.rank.reset();
+                   options.place.nodes = -3;
+                   options.place.rank.reset();
                  }),
                  "nodes"));
   CHECK(contains(making([](auto& options) { options.layers = 0; }), "layers"));
   CHECK(contains(making([](auto& options) { options.layer.experts = 3; }), "experts"));
-  CHECK(contains(making([](auto& options) { options.store = nullptr; }), "a place to meet"));
+  CHECK(contains(making([](auto& options) { options.place.store = nullptr; }), "a place to meet"));
   ExpertWork work;
   ExpertLink link(expert_rank(expert_options(2, store), 0));
   const auto going = [&](const torch::Tensor& x, const torch::Tensor& scores, int layer = 0) {
@@ -288,7 +286,7 @@ TEST_CASE("other settings, scores that are not finite, and a request to stop end
   CHECK_THROWS_AS(alone.forward(work.x, infinite, work.function()), RunFault);
   CHECK_THROWS_AS(alone.forward(work.x, work.scores, work.function()), RunFault);
   ExpertLinkOptions stopped = expert_rank(expert_options(2, sotto::make_memory_store()), 1);
-  stopped.interrupted = [] { return true; };
+  stopped.place.interrupted = [] { return true; };
   ExpertLink waiting(stopped);
   CHECK_THROWS_AS(waiting.forward(work.x, work.scores, work.function()), RunFault);
 }

@@ -44,9 +44,7 @@ torch::Tensor keys_of_step(int step) {
 RowLinkOptions link_options(const std::shared_ptr<sotto::Store>& store) {
   RowLinkOptions options;
   options.link = {.width = kRowWidth, .rows = kLinkRows, .keys = kLinkKeys};
-  options.transport = "inproc";
-  options.store = store;
-  options.timeout = std::chrono::seconds(20);
+  options.place = {.transport = "inproc", .store = store, .timeout = std::chrono::seconds(20)};
   return options;
 }
 
@@ -58,7 +56,7 @@ RowLinkOptions exact_options(const std::shared_ptr<sotto::Store>& store) {
 }
 
 RowLinkOptions for_rank(RowLinkOptions options, int rank) {
-  options.rank = rank;
+  options.place.rank = rank;
   return options;
 }
 
@@ -109,7 +107,7 @@ TEST_CASE("a torch model cut between two nodes is the whole model, to the bit") 
     CAPTURE(transport.name);
     TwoParts cut;
     RowLinkOptions options = exact_options(sotto::make_memory_store());
-    options.transport = transport.name;
+    options.place.transport = transport.name;
     train_cut(cut, options, kSteps);
     CHECK(same_bits(cut.lower->weight, whole.lower->weight));
     CHECK(same_bits(cut.lower->bias, whole.lower->bias));
@@ -186,6 +184,9 @@ TEST_CASE("what does not fit a link is refused") {
   RowLinkOptions wrong = link_options(store);
   wrong.link.compressor = "quant:1";
   CHECK(contains(message_of([&] { RowLink(for_rank(wrong, 0)); }), "contraction"));
+  RowLinkOptions crowded = link_options(store);
+  crowded.place.nodes = 3;
+  CHECK(contains(message_of([&] { RowLink(for_rank(crowded, 0)); }), "nodes: '3'"));
   RowLinkOptions nowhere = link_options(nullptr);
   CHECK(contains(message_of([&] { RowLink(for_rank(nowhere, 0)); }), "a place to meet"));
 }
@@ -232,7 +233,7 @@ TEST_CASE("an end with other keys, or one that leaves, ends the link and is name
 
 TEST_CASE("a wait of a torch link ends when it is told to") {
   RowLinkOptions options = for_rank(link_options(sotto::make_memory_store()), 1);
-  options.interrupted = [] { return true; };
+  options.place.interrupted = [] { return true; };
   RowLink link(options);
   CHECK_THROWS_AS(link.receive(keys_of_step(0)), RunFault);
 }

@@ -284,7 +284,7 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
                     .delay = o.sync_delay,
                     .mix = parse_sync_mix(o.sync_mix)};
   check_streaming(made.streaming, made.communication_interval);
-  made.attack = o.attack;
+  made.test.attack = o.attack;
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport;
   made.nodes = o.nodes.value_or(0);

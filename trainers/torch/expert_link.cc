@@ -190,7 +190,7 @@ std::string shape_of(const ::torch::Tensor& tensor) {
 struct ExpertLink::Run {
   explicit Run(ExpertLinkOptions given)
       : options(with_layers(std::move(given))),
-        place(settled(place_of(options, options.nodes, kExpertRunId))),
+        place(settled(options.place)),
         algorithm({.rank = *place.rank,
                    .nodes = *place.nodes,
                    .grid = fmt::format("expert={}", *place.nodes),
@@ -202,7 +202,7 @@ struct ExpertLink::Run {
                     program = made.get();
                     return made;
                   }),
-        rounds(algorithm, place) {}
+        rounds(algorithm, place, kExpertRunId) {}
 
   LinkedLayer& layer(int number) const {
     if (number < 0 || number >= options.layers) {

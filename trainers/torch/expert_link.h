@@ -33,47 +33,28 @@
 // other nodes are told that this one is lost.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include <torch/types.h>
 
-#include <sotto/base/ids.h>
-#include <sotto/comm/stores.h>
-#include <sotto/comm/trust/security.h>
 #include <sotto/groups/programs/expert_exchange.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
+#include <sotto/trainers/torch/link_place.h>
 
 namespace sotto::torch {
 
-/// Layers of experts, and how their nodes meet; layers, transport and seed the same at all.
+/// Layers of experts, and how their nodes meet; layers and seed the same at all.
 struct ExpertLinkOptions {
   /// What the layers are like. `experts` is a multiple of the nodes, `tokens` the most rows that a
   /// node gives to a layer.
   ExpertOptions layer = {};
   /// Layers of the model, or batches of one, that may be under way at a time.
   int layers = 1;
-  /// This node; unset: as the launcher's variables say (RANK, WORLD_SIZE, MASTER_ADDR,
-  /// MASTER_PORT; launcher.h).
-  std::optional<Rank> rank{};
-  std::optional<int> nodes{};      ///< number of nodes, at least 1; unset: as the launcher says
-  std::string transport = "zmq";   ///< name of the transport (comm/transport.h)
-  std::shared_ptr<Store> store;    ///< store where the nodes meet; serves one link or run at a time
-  std::string rendezvous;          ///< URL of the store (stores.h) when `store` is null
-  std::string bind = "127.0.0.1";  ///< address or interface to listen on
-  bool insecure = false;           ///< allow listening beyond loopback without encryption
-  std::optional<Security> security{};  ///< keys and the list of peers; needs the transport zmq
-  std::uint64_t seed = 0;              ///< seed of random rounding
-  /// How long other nodes may be silent; it must cover the slowest step of the slowest node.
-  std::chrono::milliseconds timeout{60'000};
-  /// Ends every wait for other nodes with Fault::stopped, and the link with it, once it answers
-  /// true; asked some twenty times a second on whichever thread waits. Empty: no wait is ended.
-  StopRequest interrupted{};
+  LinkPlace place = {};    ///< the node, and how all meet
+  std::uint64_t seed = 0;  ///< seed of random rounding
 };
 
 /// What expert `expert`, one of this node's, makes of its rows: [n, width], float32 on the CPU, n

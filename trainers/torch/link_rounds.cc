@@ -44,14 +44,14 @@ LinkPlace settled(LinkPlace place) {
   return place;
 }
 
-LinkRounds::LinkRounds(Algorithm& algorithm, LinkPlace place)
-    : algorithm_(&algorithm), place_(std::move(place)) {
+LinkRounds::LinkRounds(Algorithm& algorithm, LinkPlace place, std::uint64_t run_id)
+    : algorithm_(&algorithm), place_(std::move(place)), run_id_(run_id) {
   check_transport(place_.transport, options());
 }
 
 TransportOptions LinkRounds::options() const {
   TransportOptions made = transport_options(algorithm_->peers(), *place_.rank, *place_.nodes);
-  made.run_id = place_.run_id;
+  made.run_id = run_id_;
   made.store = place_.store;
   made.bind = place_.bind;
   made.insecure = place_.insecure;

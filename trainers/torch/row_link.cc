@@ -28,6 +28,15 @@ namespace {
 constexpr int kEnds = 2;
 constexpr std::uint64_t kRunId = 0x726F776C;  // "rowl"; what differs is in the settings' stamp
 
+/// The place in a link of two nodes. Throws Error (field "nodes") for another number of them.
+LinkPlace of_two_ends(LinkPlace place) {
+  if (place.nodes.value_or(kEnds) != kEnds) {
+    refuse("nodes", fmt::format("{}", *place.nodes), "a link of rows has two nodes");
+  }
+  place.nodes = kEnds;
+  return place;
+}
+
 /// A link whose rounds have one exchange each, the turn's.
 class TurnProgram final : public Program {
  public:
@@ -86,7 +95,7 @@ std::vector<std::uint64_t> keys_of(const ::torch::Tensor& keys, const KeyedLinkO
 struct RowLink::Run {
   explicit Run(RowLinkOptions given)
       : options(std::move(given)),
-        place(settled(place_of(options, kEnds, kRunId))),
+        place(settled(of_two_ends(options.place))),
         algorithm({.rank = *place.rank,
                    .nodes = kEnds,
                    .grid = "end=2",
@@ -98,7 +107,7 @@ struct RowLink::Run {
                     link = &made->link();
                     return made;
                   }),
-        rounds(algorithm, place) {}
+        rounds(algorithm, place, kRunId) {}
 
   /// Rows that have gone under a batch's number so far.
   std::uint64_t& visits_of(int batch) { return visits.at(static_cast<std::size_t>(batch)); }

@@ -23,48 +23,30 @@
 // differ, a deadline) throws RunFault, ends the link, and is thrown again by later calls.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include <torch/types.h>
 
-#include <sotto/base/ids.h>
-#include <sotto/comm/stores.h>
-#include <sotto/comm/trust/security.h>
 #include <sotto/groups/keyed_link.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
+#include <sotto/trainers/torch/link_place.h>
 
 namespace sotto::torch {
 
-/// A link, and how the two nodes meet; `link`, transport and seed the same at both.
+/// A link, and how its two nodes meet; `link` and seed the same at both.
 struct RowLinkOptions {
   /// What is carried; `from` and `to` are the two nodes, 0 and 1. `batches` is how many may be
   /// under way at a time.
   KeyedLinkOptions link = {};
-  /// This node, 0 or 1; unset: as the launcher's variables say (RANK, WORLD_SIZE=2, MASTER_ADDR,
-  /// MASTER_PORT; launcher.h).
-  std::optional<Rank> rank{};
-  std::string transport = "zmq";   ///< name of the transport (comm/transport.h)
-  std::shared_ptr<Store> store;    ///< store where the nodes meet; serves one link or run at a time
-  std::string rendezvous;          ///< URL of the store (stores.h) when `store` is null
-  std::string bind = "127.0.0.1";  ///< address or interface to listen on
-  bool insecure = false;           ///< allow listening beyond loopback without encryption
-  std::optional<Security> security{};  ///< keys and the list of peers; needs the transport zmq
-  std::uint64_t seed = 0;              ///< seed of random rounding
-  /// How long the other node may be silent; it must cover its slowest batch.
-  std::chrono::milliseconds timeout{60'000};
-  /// Ends every wait for the other node with Fault::stopped, and the link with it, once it answers
-  /// true; asked some twenty times a second on whichever thread waits. Empty: no wait is ended.
-  StopRequest interrupted{};
+  LinkPlace place = {};    ///< the node, 0 or 1, and how the two meet; `nodes` is 2 if it is set
+  std::uint64_t seed = 0;  ///< seed of random rounding
 };
 
 class RowLink {
  public:
-  /// Throws Error as KeyedLink, (field "rank") for a node that is neither 0 nor 1, and for a
-  /// transport or store that is refused. The nodes meet in the first send or receive.
+  /// Throws Error as KeyedLink, (fields "rank" and "nodes") for a node that is neither 0 nor 1, and
+  /// for a transport or store that is refused. The nodes meet in the first send or receive.
   explicit RowLink(RowLinkOptions options);
   /// Leaves; what this node has sent is still delivered.
   ~RowLink();

@@ -49,7 +49,7 @@ constexpr int kMessagesAtOnce = 64;
 constexpr std::size_t kMostStrangers = 512;
 constexpr std::size_t kLeastStrangers = 64;
 /// Connections of a peer, to it and from it, that try again among them.
-constexpr std::size_t kConnectionsEach = 16;
+constexpr std::size_t kConnectionsOfPeer = 16;
 /// Peers that have left the list whose counts are kept.
 constexpr std::size_t kMostIdle = 64;
 /// Looks at a connection that does not take what is to go out, and cannot be polled.
@@ -64,7 +64,7 @@ std::size_t room_for_strangers() {
 Listener::Limits limits_for(std::size_t peers) {
   const std::size_t strangers = room_for_strangers();
   return {.message_bytes = channel_wire::kMostWireBytes,
-          .connections = strangers + kLeastStrangers + kConnectionsEach * peers,
+          .connections = strangers + kLeastStrangers + kConnectionsOfPeer * peers,
           .limiter = ConnectionLimiter::Limits{.strangers = strangers},
           .held_replies = 4};
 }

@@ -103,7 +103,7 @@ std::string agreement_of(const Given& given, Round steps = 100) {
   options.store = make_memory_store();
   options.nodes = settings.nodes.value_or(kNodes);
   if (!settings.attack.empty()) {
-    options.byzantine = {1};
+    options.test.byzantine = {1};
   }
   // A whole update is not sampled.
   const bool sampled = settings.privacy_unit != privacy_unit_name(PrivacyUnit::update);

@@ -14,10 +14,6 @@ namespace {
 /// Bound on the settings that a peer may send.
 constexpr std::size_t kMostAgreement = std::size_t{1} << 20;
 
-/// Ends in a word, as a number would be the node that alone may read it
-/// (comm/zmq/store/store_rules.h).
-std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model", number); }
-
 }  // namespace
 
 RunAgreement::RunAgreement(Session& session, const OptimizerOptions& options)
@@ -28,12 +24,9 @@ RunAgreement::RunAgreement(Session& session, const OptimizerOptions& options)
       join_(options.join),
       news_(session),
       collectives_(session, options.rank, options.nodes, options.timeout),
-      average_(collectives_),
       meetings_(session, news_, options.rank),
       stop_(session, news_, collectives_, options.rank, options.nodes, options.stop),
       data_(session, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
-  average_.leave_out(options.byzantine);
-  average_.weigh(weight_of_model(options));
   collectives_.look_with([this](Rank peer) { return wait_fault(std::span(&peer, 1)); });
   collectives_.miss_with([this](Rank peer) { return lost_neighbour(peer); });
 }
@@ -207,55 +200,6 @@ Result<UnevenData::Next> RunAgreement::next_without_data(Round done) {
   return data_.await(done, meetings_, collectives_.fault_notice(), stops);
 }
 
-Result<double> RunAgreement::mean(Round done, std::span<const float> values, std::size_t parameters,
-                                  std::span<float> mean) {
-  average_.measure_first(parameters);
-  ByteBuffer found;
-  const Status met = average_.meet(means_, values, 0, [&](const AveragedModel& all) {
-    forget_mean();
-    found.write(all.consensus_distance);
-    found.write_span(std::span<const float>(all.parameters));
-  });
-  if (!met.ok()) {
-    return met;
-  }
-  const auto told = collectives_.broadcast(mean_key(means_), found.bytes());
-  if (!told.ok()) {
-    return told.status();
-  }
-  ByteReader in(*told);
-  ++means_;
-  mean_ = Mean{done, in.read<double>()};
-  if (in.remaining() != values.size_bytes() || (!mean.empty() && !in.read_into(mean))) {
-    return named({Fault::malformed, "the mean model has another number of parameters"});
-  }
-  meetings_.leave();
-  return mean_->consensus_distance;
-}
-
-std::optional<double> RunAgreement::distance(Round done) const {
-  return mean_ && mean_->round == done ? std::optional(mean_->consensus_distance) : std::nullopt;
-}
-
-void RunAgreement::forget_mean() {
-  if (rank_ == 0 && mean_) {
-    (void)session_.remove(mean_key(means_ - 1));
-  }
-}
-
-Status RunAgreement::take_from_node_0(std::span<float> values) {
-  const auto given =
-      collectives_.broadcast(fmt::format("given/{}/values", gifts_++), std::as_bytes(values));
-  if (!given.ok()) {
-    return given.status();
-  }
-  ByteReader in(*given);
-  if (given->size() != values.size_bytes() || !in.read_into(values)) {
-    return named({Fault::malformed, "node 0 gives another number of values"});
-  }
-  return {};
-}
-
 Status RunAgreement::give_up(const Status& fault) {
   if (!entered_) {
     return fault;
@@ -267,14 +211,6 @@ Status RunAgreement::give_up(const Status& fault) {
   }
   // A gradient that was refused is for another one to follow only where it was taken.
   return is_refusal(cause) ? Status(Fault::peer_lost, cause.message()) : cause;
-}
-
-Status RunAgreement::end() {
-  if (Status status = collectives_.barrier("end"); !status.ok()) {
-    return status;
-  }
-  forget_mean();
-  return {};
 }
 
 }  // namespace sotto::internal

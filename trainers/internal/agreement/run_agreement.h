@@ -1,6 +1,5 @@
 // What the nodes of a run have to agree on apart from single frames: that they start from the same,
-// the mean of their models, when the run ends and why, and what happens where one is out of data
-// before others.
+// when the run ends and why, and what happens where one is out of data before others.
 //
 // Faults name the node. Thread safety: `wait_fault` and `given_up` from any thread, everything
 // else on the node's own. The session must outlive it.
@@ -17,7 +16,6 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/session.h>
-#include <sotto/trainers/meetings/model_average.h>
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -48,7 +46,6 @@ class RunAgreement {
   RunAgreement& operator=(const RunAgreement&) = delete;
 
   StoreCollectives& collectives() { return collectives_; }
-  ModelAverage& average() { return average_; }
   MeetingRegister& meetings() { return meetings_; }
   StopAgreement& stop() { return stop_; }
 
@@ -75,17 +72,6 @@ class RunAgreement {
   /// Makes lost_neighbour ask `lost` (Driver::lost_neighbour).
   void watch_connections(std::function<Status(Rank)> lost) { lost_ = std::move(lost); }
 
-  /// Comes to the next meeting for the mean of all models, after `done` rounds.
-  Status come_to_mean(Round done) { return meetings_.come(MeetingPlace::mean, done); }
-  /// The mean of all nodes' `values`, in `mean` unless that is empty, and the consensus distance of
-  /// the first `parameters` of them. After come_to_mean.
-  Result<double> mean(Round done, std::span<const float> values, std::size_t parameters,
-                      std::span<float> mean);
-  /// The consensus distance after this round, if that was the last at which it was found.
-  std::optional<double> distance(Round done) const;
-  /// Replaces `values` by node 0's.
-  Status take_from_node_0(std::span<float> values);
-
   /// The next action of a node that is out of data, after `done` rounds: a round with a zero
   /// gradient, unless begin_round says that all end; the mean; or nothing more. The first call says
   /// that it is out of data.
@@ -95,18 +81,11 @@ class RunAgreement {
   /// follows from that, else `fault`.
   Status give_up(const Status& fault);
   /// Waits until all nodes have come to the end. After meetings().come(MeetingPlace::finish).
-  Status end();
+  Status end() { return collectives_.barrier("end"); }
 
  private:
-  struct Mean {
-    Round round = 0;
-    double consensus_distance = 0;
-  };
-
   Status named(const Status& status) const;
   Status compare(const StartingPoint& mine);
-  /// Removes the mean model that all nodes have read.
-  void forget_mean();
 
   Session& session_;
   const Rank rank_;
@@ -115,16 +94,12 @@ class RunAgreement {
   const Join join_;
   RunNews news_;
   StoreCollectives collectives_;
-  ModelAverage average_;
   MeetingRegister meetings_;
   StopAgreement stop_;
   UnevenData data_;
   std::function<Status(Rank)> lost_;
   /// Time for which a lost neighbour may still have done its part.
   std::optional<Deadline> lost_until_;
-  std::optional<Mean> mean_;  ///< the mean that was taken last
-  std::uint64_t means_ = 0;   ///< number of means taken
-  std::uint64_t gifts_ = 0;   ///< number of calls of take_from_node_0
   bool entered_ = false;
   bool out_of_data_ = false;
   bool ended_ = false;  ///< all nodes know the last round, and this one has come to it

@@ -54,11 +54,11 @@ std::string run_settings_text(const OptimizerOptions& options, const ParameterLa
   // each node's own.
   [[maybe_unused]] const auto& [algorithm, compressor, topology, groups, weighting, lazy, step_rule,
                                 own_step_rule, communication_interval, outer_step_rule,
-                                outer_after_mixing, streaming, byzantine, attack, delayed_gradient,
-                                buckets, seed, allow_contract_violation, privacy, join, weight,
-                                transport, nodes, rank, store, rendezvous, bind, insecure, streams,
-                                security, overlap, codec_threads, timeout, stop, interrupted, job,
-                                observer, report_every, metered, accelerator] = options;
+                                outer_after_mixing, streaming, delayed_gradient, buckets, seed,
+                                allow_contract_violation, test, privacy, join, weight, transport,
+                                nodes, rank, store, rendezvous, bind, insecure, streams, security,
+                                overlap, codec_threads, timeout, stop, interrupted, job, observer,
+                                report_every, metered, accelerator] = options;
   AgreedSettings settings = {
       {"nodes", fmt::to_string(nodes)},
       {"dimension", fmt::to_string(dimension)},
@@ -69,8 +69,8 @@ std::string run_settings_text(const OptimizerOptions& options, const ParameterLa
       {"groups", groups.empty() ? "none" : NodeGroups(groups).text()},
       {"weights", graph_digest(graph)},  // of weighting and lazy
       {"communication-interval", fmt::to_string(communication_interval)},
-      {"byzantine", fmt::format("{}", fmt::join(byzantine, ","))},
-      {"attack", attack.empty() ? "none" : attack},
+      {"byzantine", fmt::format("{}", fmt::join(test.byzantine, ","))},
+      {"attack", test.attack.empty() ? "none" : test.attack},
       {"delayed-gradient", fmt::to_string(delayed_gradient)},
       {"buckets", fmt::to_string(buckets.value_or(1))},
       {"seed", fmt::to_string(seed)},
@@ -99,6 +99,10 @@ std::string run_settings_text(const OptimizerOptions& options, const ParameterLa
   }
   settings.insert(settings.end(), job.begin(), job.end());
   return settings_text(settings);
+}
+
+std::uint64_t run_number(const std::string& settings) {
+  return std::stoull(sha256_hex(std::as_bytes(std::span(settings))).substr(0, 16), nullptr, 16);
 }
 
 }  // namespace sotto::internal

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <sotto/topology/topology.h>
@@ -14,5 +15,8 @@ namespace sotto::internal {
 /// this layout. Each node's own settings are left out.
 std::string run_settings_text(const OptimizerOptions& options, const ParameterLayout& layout,
                               const Topology& graph, std::size_t dimension);
+
+/// A number that differs between runs with different settings, of their text; frames carry it.
+std::uint64_t run_number(const std::string& settings);
 
 }  // namespace sotto::internal

@@ -1,6 +1,8 @@
 #include "run_access.h"
 
 #include "../agreement/run_agreement.h"
+#include "../reporting/run_reporter.h"
+#include "model_meetings.h"
 
 namespace sotto::internal {
 
@@ -8,8 +10,10 @@ StoreCollectives& RunAccess::collectives(Optimizer& optimizer) {
   return optimizer.agreement_->collectives();
 }
 
-ModelAverage& RunAccess::average(Optimizer& optimizer) { return optimizer.agreement_->average(); }
+ModelAverage& RunAccess::average(Optimizer& optimizer) { return optimizer.meetings_->average(); }
 
-CompressionWatch& RunAccess::compression(Optimizer& optimizer) { return *optimizer.compression_; }
+CompressionWatch& RunAccess::compression(Optimizer& optimizer) {
+  return optimizer.reporter_->compression();
+}
 
 }  // namespace sotto::internal

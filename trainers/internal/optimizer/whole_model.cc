@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
-#include <sotto/kernels/vector.h>
 
 namespace sotto::internal {
 
@@ -20,6 +20,11 @@ const Ops& WholeModel::ops() const {
   return accelerator_ != nullptr ? accelerator_->ops() : host_ops();
 }
 
+Vector WholeModel::zeros() const {
+  const AcceleratorScope scope(accelerator_);
+  return {parameters_.size(), ops()};
+}
+
 Status WholeModel::accelerator_status() const {
   return accelerator_ != nullptr ? accelerator_->status() : Status();
 }
@@ -29,6 +34,12 @@ Result<std::span<const float>> WholeModel::parameters_on_host(std::vector<float>
   const std::span<const float> values = sotto::on_host(parameters_, ops(), room);
   const Status status = accelerator_status();
   return status.ok() ? Result<std::span<const float>>(values) : status;
+}
+
+Result<std::string> WholeModel::digest() const {
+  std::vector<float> room;
+  const auto values = parameters_on_host(room);
+  return values.ok() ? sha256_hex(std::as_bytes(*values)) : Result<std::string>(values.status());
 }
 
 Result<std::span<const float>> WholeModel::on_host(std::vector<float>& room) const {

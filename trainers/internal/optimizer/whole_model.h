@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <sotto/base/status.h>
 #include <sotto/compress/accelerator.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/kernels/vector.h>
 
 namespace sotto::internal {
 
@@ -18,6 +20,8 @@ class WholeModel {
   WholeModel(std::span<float> parameters, Accelerator* accelerator)
       : parameters_(parameters), accelerator_(accelerator) {}
 
+  /// The parameters, where they lie.
+  std::span<float> parameters() const { return parameters_; }
   /// Takes along values that lie with the host, behind the parameters.
   void carry(std::span<const float> values) { carried_ = values; }
   std::size_t carried() const { return carried_.size(); }
@@ -26,10 +30,14 @@ class WholeModel {
 
   /// The vector operations for the memory of the parameters.
   const Ops& ops() const;
+  /// As many zeros as there are parameters, in the memory of these.
+  Vector zeros() const;
   /// OK without an accelerator.
   Status accelerator_status() const;
   /// The parameters as they are with the host, in `room` where they lie elsewhere.
   Result<std::span<const float>> parameters_on_host(std::vector<float>& room) const;
+  /// Digest of the parameters.
+  Result<std::string> digest() const;
   /// All of it with the host, in `room` unless it lies there as it is.
   Result<std::span<const float>> on_host(std::vector<float>& room) const;
 

@@ -6,7 +6,7 @@
 
 #include <sotto/comm/run_keys.h>
 
-#include "../run/run_state.h"
+#include "standing_bytes.h"
 
 namespace sotto::internal {
 namespace {
@@ -15,13 +15,15 @@ std::string key_of(Rank node) { return node_key("standing", node); }
 
 }  // namespace
 
-RunReporter::RunReporter(const OptimizerOptions& options, Store& store)
+RunReporter::RunReporter(const OptimizerOptions& options, Store& store,
+                         CompressionWatch compression)
     : observer_(options.observer),
       store_(store),
       rank_(options.rank),
       nodes_(options.nodes),
       every_(options.observer != nullptr ? options.report_every : 0),
-      clock_(options.rank, options.observer) {}
+      clock_(options.rank, options.observer),
+      compression_(std::move(compression)) {}
 
 RunReporter::~RunReporter() {
   if (!begun_) {
@@ -41,6 +43,7 @@ Status RunReporter::begin(const RunStart& start, const std::vector<std::string>&
   begun_ = true;
   wall_.go();
   dimension_ = start.dimension;
+  measure_next(start.done);
   if (rank_ != 0) {
     if (observer_->wants_health()) {
       publisher_.emplace(store_, key_of(rank_));
@@ -71,6 +74,7 @@ void RunReporter::round_done(Round done) {
 }
 
 void RunReporter::report(const NodeStanding& mine, const Findings& found) {
+  measure_next(mine.round);
   if (publisher_) {
     ByteBuffer note;
     write_standing(mine, note);

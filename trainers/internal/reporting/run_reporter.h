@@ -17,8 +17,9 @@
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/result.h>
 
-#include "../run/stopwatch.h"
+#include "../optimizer/compression_watch.h"
 #include "phases.h"
+#include "stopwatch.h"
 #include "value_publisher.h"
 
 namespace sotto::internal {
@@ -35,7 +36,7 @@ class RunReporter {
  public:
   /// Without options.observer nobody is told anything, and without options.report_every phases
   /// alone are.
-  RunReporter(const OptimizerOptions& options, Store& store);
+  RunReporter(const OptimizerOptions& options, Store& store, CompressionWatch compression);
   /// Tells how the run has ended, when it has begun.
   ~RunReporter();
   RunReporter(const RunReporter&) = delete;
@@ -43,6 +44,9 @@ class RunReporter {
 
   RoundClock& clock() { return clock_; }
   const RoundClock& clock() const { return clock_; }
+  /// What compression leaves out, measured shortly before each report.
+  CompressionWatch& compression() { return compression_; }
+  const CompressionWatch& compression() const { return compression_; }
   /// Seconds since the run began.
   double wall_s() const { return wall_.seconds(); }
 
@@ -50,8 +54,6 @@ class RunReporter {
   bool to_begin() const { return every_ > 0 && !begun_; }
   /// True if a report is due when `done` rounds are done.
   bool due(Round done) const { return every_ > 0 && done % every_ == 0; }
-  /// Rounds that will be done at the next one. Where reports are wanted.
-  Round next(Round done) const { return (done / every_ + 1) * every_; }
   /// Node 0 reports what the caller finds of its model.
   bool takes_evaluations() const { return every_ > 0 && rank_ == 0; }
 
@@ -74,6 +76,8 @@ class RunReporter {
  private:
   /// Asks for what the others have left.
   void hear(const NodeStanding& mine);
+  /// Has compression measured before the next report.
+  void measure_next(Round done) { compression_.measure_before((done / every_ + 1) * every_); }
 
   Observer* const observer_;
   Store& store_;
@@ -81,6 +85,7 @@ class RunReporter {
   const int nodes_;
   const Round every_;  ///< rounds from one report to the next; 0: none are wanted
   RoundClock clock_;
+  CompressionWatch compression_;
   Stopwatch wall_;
   bool begun_ = false;
   bool deaf_ = false;  ///< the store has failed, or the run is over: what is known stays

@@ -7,7 +7,7 @@
 #include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 
-#include "run_state.h"
+#include "../reporting/standing_bytes.h"
 
 namespace sotto::internal {
 

@@ -12,6 +12,7 @@
 
 #include "../optimizer/run_access.h"
 #include "../reporting/phases.h"
+#include "../reporting/standing_bytes.h"
 #include "privacy_end.h"
 #include "run_state.h"
 

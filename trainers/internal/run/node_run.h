@@ -10,9 +10,9 @@
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>
 
+#include "../reporting/stopwatch.h"
 #include "evaluations.h"
 #include "run_checkpoints.h"
-#include "stopwatch.h"
 
 namespace sotto::internal {
 
