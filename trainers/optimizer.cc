@@ -19,6 +19,7 @@
 #include "internal/optimizer/checked_options.h"
 #include "internal/optimizer/compression_watch.h"
 #include "internal/optimizer/early_stop.h"
+#include "internal/optimizer/overflow.h"
 #include "internal/optimizer/step_settings.h"
 #include "internal/optimizer/whole_model.h"
 #include "internal/optimizer/work_before.h"
@@ -149,7 +150,12 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (status.ok()) {
     status = enter_gradient();
   }
-  return end_step(status.ok() ? driver_->gradient_ready(gradient) : status);
+  if (status.ok()) {
+    status = driver_->gradient_ready(gradient);
+  }
+  const bool overflows =
+      internal::is_overflow(status, gradient, model_->ops(), options_.accelerator.get());
+  return overflows ? ended_by(internal::final_overflow(status)) : end_step(status);
 }
 
 Status Optimizer::end_step(const Status& status) {
@@ -238,7 +244,7 @@ void Optimizer::warn(std::string text) {
   reporter_->warn(warnings_.back());
 }
 
-void Optimizer::ask_to_stop() { agreement_->stop().ask(internal::EndReason::told); }
+void Optimizer::ask_to_end() { agreement_->stop().ask(internal::EndReason::told); }
 
 std::string Optimizer::end_reason() const { return agreement_->stop().why(); }
 

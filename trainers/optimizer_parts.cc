@@ -16,7 +16,9 @@
 #include <sotto/trainers/driver.h>
 
 #include "internal/optimizer/checked_options.h"
+#include "internal/optimizer/overflow.h"
 #include "internal/optimizer/step_settings.h"
+#include "internal/optimizer/whole_model.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
@@ -44,8 +46,13 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
     status = driver_->gradient_part(first, part);
   }
   reporter_->clock().resume();
-  if (!keep_open(status)) {
-    status = ended_by(status);  // which a step() after it returns
+  const bool overflows =
+      internal::is_overflow(status, part, model_->ops(), options_.accelerator.get());
+  // A step() after it returns what ended the run.
+  if (overflows) {
+    status = ended_by(internal::final_overflow(status));
+  } else if (!keep_open(status)) {
+    status = ended_by(status);
   }
   if (status.ok()) {
     parts_->add(first, part.size());
@@ -59,7 +66,11 @@ Status Optimizer::step() {
   }
   parts_->clear();
   reporter_->clock().enter(round_);
-  return end_step(driver_ && status_.ok() ? driver_->end_parts() : status_);
+  Status status = driver_ && status_.ok() ? driver_->end_parts() : status_;
+  if (status_.ok() && status.fault() == Fault::non_finite) {  // all parts were finite
+    status = ended_by(internal::final_overflow(status));
+  }
+  return end_step(status);
 }
 
 void Optimizer::require_part(std::size_t first, std::size_t elements) const {

@@ -34,7 +34,9 @@ void Optimizer::save(ByteBuffer& out) const {
 }
 
 Status Optimizer::load(ByteReader& in) {
-  check(round() == 0 && !begun_, "Optimizer::load comes before the first step");
+  if (round_ > 0 || begun_) {
+    throw Error("load", "it comes before the first step");
+  }
   std::vector<float> saved(parameters_.size());
   if (in.read<std::uint64_t>() != saved.size() || !in.read_into(std::span(saved))) {
     return {Fault::malformed, "the saved model has another number of parameters"};

@@ -42,7 +42,7 @@ class BudgetSpent(Error):
 
 
 class Ended(Error):
-    """The nodes have agreed to end the run here, as one was told to stop or is out of data: nothing
+    """The nodes have agreed to end the run here, as one asks for it or is out of data: nothing
     has changed, and the state can be saved and the run finished."""
 
 
