@@ -652,16 +652,16 @@ SOTTO_API sotto_status sotto_topology_weights(const sotto_topology* topology, ui
 // network, and any number may run at one time.
 
 // Simulates the runs of a scenario in virtual time. *json is what `sotto simulate --json` writes; a
-// run that failed is among its "failed". Further settings are `equal`: "bytes" or
-// "time" also sets the runs beside each other where they had spent as much; and `upgrades`: "true"
-// also says what each link, connection or node would be worth that was better. Free the text with
-// sotto_free.
+// run that failed is among its "failed". Further settings are `equal`: "bytes" or "time" also sets
+// the runs beside each other where they had spent as much; `seeds`: every run is played with so
+// many; and `upgrades`: "true" also says what each link, connection or node would be worth that was
+// better. Free the text with sotto_free.
 SOTTO_API sotto_status sotto_simulate(const char* const* settings, sotto_interrupt* interrupt,
                                       char** json);
 // Finds which algorithm, how many bits and which graph reach the target first on a scenario's
-// network. *json is what `sotto plan --json` writes. Further settings are rank-by,
-// codec, budget and seeds, and algorithm, compressor and topology, which may be given again and
-// again and then restrict what is considered. Free the text with sotto_free.
+// network. *json is what `sotto plan --json` writes. Further settings are rank-by, minimize, codec,
+// budget, seeds and strategies, and algorithm, compressor and topology, which may be given again
+// and again and then restrict what is considered. Free the text with sotto_free.
 SOTTO_API sotto_status sotto_plan(const char* const* settings, sotto_interrupt* interrupt,
                                   char** json);
 

@@ -210,6 +210,8 @@ TEST_CASE("settings that are wrong are refused by name") {
       {{"nodes", "1", "algoritm", "dcd"}, "did you mean algorithm?"},
       {{"nodes", "1", "lr"}, "lr: its value is missing"},
       {{"nodes", "1", "lr", "1", "lr", "2"}, "lr: it is given twice"},
+      {{"nodes", "1", "clip-norm", "1", "clip_norm", "1"}, "clip_norm: it is given twice"},
+      {{"nodes", "1", "job.a-b", "1", "job.a-b", "1"}, "job.a-b: it is given twice"},
       {{"nodes", "1", "lr", "much"}, "lr: 'much' is refused: it must be a number"},
       {{"nodes", "1", "lr", "-1"}, "lr: '-1' is refused"},
       {{"nodes", "-1"}, "nodes: '-1' is refused: it must be a whole number"},

@@ -47,7 +47,8 @@ class Ended(Error):
 
 
 class Stopped(Error):
-    """A call that waited for other nodes was ended, as Ctrl-C does, and the run with it."""
+    """A call that waited for other nodes was ended: by Ctrl-C, which ends an Optimizer's run with it,
+    or by stop() or cancel()."""
 
 
 class Internal(Error):
