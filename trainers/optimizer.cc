@@ -19,6 +19,7 @@
 #include "internal/optimizer/checked_options.h"
 #include "internal/optimizer/early_stop.h"
 #include "internal/optimizer/model_meetings.h"
+#include "internal/optimizer/overflow.h"
 #include "internal/optimizer/run_outcome.h"
 #include "internal/optimizer/step_parts.h"
 #include "internal/optimizer/step_settings.h"
@@ -137,7 +138,12 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (status.ok()) {
     status = agreement_->enter_round(round_);
   }
-  return end_step(status.ok() ? driver_->gradient_ready(gradient) : status);
+  if (status.ok()) {
+    status = driver_->gradient_ready(gradient);
+  }
+  const bool overflows =
+      internal::is_overflow(status, gradient, model_->ops(), options_.accelerator.get());
+  return overflows ? outcome_->ended_by(internal::final_overflow(status)) : end_step(status);
 }
 
 Status Optimizer::end_step(const Status& status) {
@@ -203,7 +209,7 @@ void Optimizer::note_warnings() {
   }
 }
 
-void Optimizer::ask_to_stop() { agreement_->stop().ask(internal::EndReason::told); }
+void Optimizer::ask_to_end() { agreement_->stop().ask(internal::EndReason::told); }
 
 std::string Optimizer::end_reason() const { return agreement_->stop().why(); }
 

@@ -75,11 +75,11 @@ class Optimizer {
   Status begin_step();
   /// One round: takes the gradient at parameters() and moves them. A gradient with a NaN or an
   /// infinity gives Fault::non_finite and changes nothing; another one may then be given. A finite
-  /// one with an update that overflows gives the same fault, and so does every step after it: step
-  /// rules have no way back, and a long model may have moved in part. One that the privacy budget
-  /// does not cover gives Fault::budget and nothing leaves. Fault::ended, where all nodes have
-  /// agreed to end after the rounds that are done, changes nothing either: save, mean_model and
-  /// finish may follow. Throws Error when its length is not the parameters'.
+  /// one with an update that overflows gives the same fault and ends the run, as step rules have no
+  /// way back; a long model may have moved in part. One that the privacy budget does not cover
+  /// gives Fault::budget and nothing leaves. Fault::ended, where all nodes have agreed to end after
+  /// the rounds that are done, changes nothing either: save, mean_model and finish may follow.
+  /// Throws Error when its length is not the parameters'.
   Status step(std::span<const float> gradient);
   /// Whether gradient_part may be used: with an algorithm in buckets, a step rule that goes tensor
   /// by tensor (all but lars, lamb and clipping), gradients as they are (no privacy, no local
@@ -110,7 +110,7 @@ class Optimizer {
   void announce_settings(double learning_rate, std::string_view others);
   /// Wants all nodes to end together: their steps give Fault::ended after a round that they agree
   /// on, as soon as all know. May be called by another thread, or by a signal's handler.
-  void ask_to_stop();
+  void ask_to_end();
   /// Why all nodes end, "node 1 was told to stop"; empty before steps give Fault::ended.
   std::string end_reason() const;
   /// Reports the caller's evaluation of its model, or of mean_model's. Node 0 passes it to the
@@ -153,9 +153,9 @@ class Optimizer {
   /// State for a checkpoint: parameters, algorithm, traffic, times. Requires that drain() or
   /// connect() was the last call. Of a step that was only begun nothing is saved.
   void save(ByteBuffer& out) const;
-  /// Takes back what save wrote under the same settings; before the first step. All nodes take what
-  /// they saved after the same round; connect() compares it where load came first. On a fault the
-  /// optimizer must be discarded.
+  /// Takes back what save wrote under the same settings; before the first step, else Error is
+  /// thrown. All nodes take what they saved after the same round; connect() compares it where load
+  /// came first. On a fault the optimizer must be discarded.
   Status load(ByteReader& in);
 
   /// The settings as used, all defaults filled in.

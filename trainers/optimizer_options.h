@@ -119,7 +119,7 @@ struct OptimizerOptions {
   /// How long peers may be silent before they count as failed; it must cover the slowest node's
   /// gradient. Short values find a hung peer sooner; a crashed one is found at once anyway.
   std::chrono::milliseconds timeout{60'000};
-  /// Once true, as a call of ask_to_stop(), e.g. a flag that a signal's handler sets. Must outlive
+  /// Once true, as a call of ask_to_end(), e.g. a flag that a signal's handler sets. Must outlive
   /// the optimizer. Null: no flag.
   const std::atomic<bool>* stop = nullptr;
   /// Asked some twenty times a second while a call waits for other nodes, on whichever thread

@@ -8,8 +8,10 @@
 
 #include "internal/agreement/run_agreement.h"
 #include "internal/optimizer/checked_options.h"
+#include "internal/optimizer/overflow.h"
 #include "internal/optimizer/run_outcome.h"
 #include "internal/optimizer/step_parts.h"
+#include "internal/optimizer/whole_model.h"
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
@@ -37,8 +39,13 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
     status = driver_->gradient_part(first, part);
   }
   reporter_->clock().resume();
-  if (!keep_open(status)) {
-    status = outcome_->ended_by(status);  // which a step() after it returns
+  const bool overflows =
+      internal::is_overflow(status, part, model_->ops(), options_.accelerator.get());
+  // A step() after it returns what ended the run.
+  if (overflows) {
+    status = outcome_->ended_by(internal::final_overflow(status));
+  } else if (!keep_open(status)) {
+    status = outcome_->ended_by(status);
   }
   if (status.ok()) {
     parts_->add(first, part.size());
@@ -53,7 +60,11 @@ Status Optimizer::step() {
   }
   parts_->clear();
   reporter_->clock().enter(round_);
-  return end_step(driver_ && status.ok() ? driver_->end_parts() : status);
+  Status ended = driver_ && status.ok() ? driver_->end_parts() : status;
+  if (status.ok() && ended.fault() == Fault::non_finite) {  // all parts were finite
+    ended = outcome_->ended_by(internal::final_overflow(ended));
+  }
+  return end_step(ended);
 }
 
 }  // namespace sotto

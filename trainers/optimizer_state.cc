@@ -36,7 +36,9 @@ void Optimizer::save(ByteBuffer& out) const {
 }
 
 Status Optimizer::load(ByteReader& in) {
-  check(round() == 0 && !begun_, "Optimizer::load comes before the first step");
+  if (round() > 0 || begun_) {
+    throw Error("load", "it comes before the first step");
+  }
   std::vector<float> saved(model_->parameters().size());
   if (in.read<std::uint64_t>() != saved.size() || !in.read_into(std::span(saved))) {
     return {Fault::malformed, "the saved model has another number of parameters"};

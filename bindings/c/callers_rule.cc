@@ -12,7 +12,6 @@
 #include <sotto/optim/step_rules/finite_direction.h>
 
 #include "guard.h"
-#include "handles.h"
 
 namespace sotto::c {
 namespace {

@@ -60,3 +60,7 @@ class StepFunction {
 std::unique_ptr<StepRule> make_callers_rule(std::shared_ptr<StepFunction> function);
 
 }  // namespace sotto::c
+
+struct sotto_step_rule {
+  std::shared_ptr<sotto::c::StepFunction> function;
+};

@@ -5,10 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <mutex>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include <sotto/base/json.h>
@@ -21,35 +18,10 @@
 #include <sotto/sites/process/report/site_event.h>
 
 #include "guard.h"
+#include "latest.h"
 #include "sotto.h"
 
 namespace sotto::c {
-
-/// Events that were not read yet: the latest. Thread-safe.
-class UnreadEvents {
- public:
-  void add(const SiteEvent& event) {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.size() == kMost) {
-      waiting_.pop_front();
-    }
-    waiting_.push_back(event_json(event, unix_time()));
-  }
-  /// All of them as an array, and none is left.
-  Json take() {
-    const std::lock_guard lock(mutex_);
-    Json all = Json::array();
-    for (Json& event : std::exchange(waiting_, {})) {
-      all.push_back(std::move(event));
-    }
-    return all;
-  }
-
- private:
-  static constexpr std::size_t kMost = 1'000;
-  std::mutex mutex_;
-  std::deque<Json> waiting_;
-};
 
 /// A SiteOptimizer or an EpochOptimizer, with what ends its waits, what has happened, and what it
 /// shows.
@@ -58,7 +30,8 @@ struct ElasticNode {
   /// `make` makes the optimizer of its options and a listener.
   template <typename Options, typename Make>
   ElasticNode(Options options, const SiteOutputOptions& shown, const Make& make)
-      : outputs(shown, [this](const SiteEvent& event) { events.add(event); }),
+      : outputs(shown,
+                [this](const SiteEvent& event) { events.add(event_json(event, unix_time())); }),
         node(make(attached(std::move(options)), outputs.listener())) {}
 
   template <typename Options>
@@ -70,7 +43,7 @@ struct ElasticNode {
   }
 
   /// A second call also ends what a node waits for that leaves after the first.
-  void ask_to_stop() {
+  void request_stop() {
     if (stop.exchange(true)) {
       haste = true;
     }
@@ -78,23 +51,23 @@ struct ElasticNode {
 
   std::atomic<bool> stop{false};
   std::atomic<bool> haste{false};
-  UnreadEvents events;
+  Latest<Json, 1'000> events;  ///< events that were not read yet
   SiteOutputs outputs;
   Optimizer node;
   std::atomic_flag busy;
 };
 
 template <typename Node>
-sotto_status evaluate(Node* held, std::string_view kind, double loss, double accuracy) {
-  return in_turn(held, kind, [&] {
+sotto_status evaluate(Node* held, double loss, double accuracy) {
+  return in_turn(held, [&] {
     held->node.evaluated({.loss = loss, .accuracy = accuracy});
     return Status();
   });
 }
 
 template <typename Node>
-sotto_status tell_over(Node* held, std::string_view kind, int* over) {
-  return in_turn(held, kind, [&] {
+sotto_status tell_over(Node* held, int* over) {
+  return in_turn(held, [&] {
     need(over, "over");
     *over = held->node.over() ? 1 : 0;
     return Status();
@@ -102,8 +75,8 @@ sotto_status tell_over(Node* held, std::string_view kind, int* over) {
 }
 
 template <typename Node>
-sotto_status tell_round(Node* held, std::string_view kind, std::uint64_t* round) {
-  return in_turn(held, kind, [&] {
+sotto_status tell_round(Node* held, std::uint64_t* round) {
+  return in_turn(held, [&] {
     need(round, "round");
     *round = held->node.round();
     return Status();
@@ -111,8 +84,8 @@ sotto_status tell_round(Node* held, std::string_view kind, std::uint64_t* round)
 }
 
 template <typename Node>
-sotto_status tell_next_step(Node* held, std::string_view kind, std::uint64_t* step) {
-  return in_turn(held, kind, [&] {
+sotto_status tell_next_step(Node* held, std::uint64_t* step) {
+  return in_turn(held, [&] {
     need(step, "step");
     *step = held->node.next_step();
     return Status();
@@ -120,20 +93,24 @@ sotto_status tell_next_step(Node* held, std::string_view kind, std::uint64_t* st
 }
 
 template <typename Node>
-sotto_status give_report(Node* held, std::string_view kind, char** json) {
+sotto_status give_report(Node* held, char** json) {
   return guarded([&] {
-    need(held, kind);
+    need(held, Node::kKind);
     need(json, "json");
     return give(json_text(site_status_json(held->node.report())), json);
   });
 }
 
 template <typename Node>
-sotto_status give_events(Node* held, std::string_view kind, char** json) {
+sotto_status give_events(Node* held, char** json) {
   return guarded([&] {
-    need(held, kind);
+    need(held, Node::kKind);
     need(json, "json");
-    return give(json_text(held->events.take()), json);
+    Json all = Json::array();
+    for (Json& event : held->events.take()) {
+      all.push_back(std::move(event));
+    }
+    return give(json_text(all), json);
   });
 }
 

@@ -23,11 +23,7 @@ EpochSettings read_epochs(const char* const* settings) {
   read_pairs(
       settings, [](const char* name) { return dashed(name); },
       [&](const std::string& name, const char* value) {
-        if (!set(groups, name, value)) {
-          refuse_setting(name, names_in(groups),
-                         "sotto_list(\"epoch-settings\") names them, in Python "
-                         "sotto.choices(\"epoch-settings\")");
-        }
+        set_listed(groups, kEpochSettings, name, value);
         return false;
       });
   if (read.roster.nodes.empty()) {
@@ -45,6 +41,7 @@ EpochSettings read_epochs(const char* const* settings) {
 }  // namespace sotto::c
 
 struct sotto_epoch_optimizer : sotto::c::ElasticNode<sotto::EpochOptimizer> {
+  static constexpr std::string_view kKind = "epoch_optimizer";
   using ElasticNode::ElasticNode;
 };
 
@@ -52,8 +49,6 @@ using namespace sotto;     // NOLINT(google-build-using-namespace)
 using namespace sotto::c;  // NOLINT(google-build-using-namespace)
 
 namespace {
-
-constexpr std::string_view kKind = "epoch_optimizer";
 
 /// What a step has come to, where the caller wants to know.
 Status tell(const Result<EpochStep>& step, uint64_t* round, int* outcome) {
@@ -77,9 +72,7 @@ sotto_status sotto_epoch_optimizer_create(const char* const* settings, float* pa
     const EpochSettings read = read_epochs(settings);
     *out = new sotto_epoch_optimizer(
         options_of(read), read.outputs, [&](const EpochOptions& options, SiteListener listener) {
-          return EpochOptimizer(options, model,
-                                layout == nullptr ? ParameterLayout() : layout->blocks,
-                                std::move(listener));
+          return EpochOptimizer(options, model, blocks_of(layout), std::move(listener));
         });
     return SOTTO_OK;
   });
@@ -88,18 +81,18 @@ sotto_status sotto_epoch_optimizer_create(const char* const* settings, float* pa
 void sotto_epoch_optimizer_destroy(sotto_epoch_optimizer* optimizer) { delete optimizer; }
 
 sotto_status sotto_epoch_optimizer_connect(sotto_epoch_optimizer* optimizer) {
-  return in_turn(optimizer, kKind, [&] { return optimizer->node.connect(); });
+  return in_turn(optimizer, [&] { return optimizer->node.connect(); });
 }
 
 sotto_status sotto_epoch_optimizer_step(sotto_epoch_optimizer* optimizer, const float* gradient,
                                         size_t count, double loss, uint64_t* round, int* outcome) {
-  return in_turn(optimizer, kKind, [&] {
+  return in_turn(optimizer, [&] {
     return tell(optimizer->node.step(span_at(gradient, count, "gradient"), loss), round, outcome);
   });
 }
 
 sotto_status sotto_epoch_optimizer_takes_parts(sotto_epoch_optimizer* optimizer, int* takes) {
-  return in_turn(optimizer, kKind, [&] {
+  return in_turn(optimizer, [&] {
     need(takes, "takes");
     *takes = optimizer->node.takes_parts() ? 1 : 0;
     return SOTTO_OK;
@@ -108,55 +101,55 @@ sotto_status sotto_epoch_optimizer_takes_parts(sotto_epoch_optimizer* optimizer,
 
 sotto_status sotto_epoch_optimizer_gradient_part(sotto_epoch_optimizer* optimizer, size_t first,
                                                  const float* part, size_t count) {
-  return in_turn(optimizer, kKind, [&] {
+  return in_turn(optimizer, [&] {
     return optimizer->node.gradient_part(first, span_at(part, count, "part"));
   });
 }
 
 sotto_status sotto_epoch_optimizer_step_by_parts(sotto_epoch_optimizer* optimizer, double loss,
                                                  uint64_t* round, int* outcome) {
-  return in_turn(optimizer, kKind,
+  return in_turn(optimizer,
                  [&] { return tell(optimizer->node.step_by_parts(loss), round, outcome); });
 }
 
 sotto_status sotto_epoch_optimizer_wait(sotto_epoch_optimizer* optimizer, uint64_t* round,
                                         int* outcome) {
-  return in_turn(optimizer, kKind, [&] { return tell(optimizer->node.wait(), round, outcome); });
+  return in_turn(optimizer, [&] { return tell(optimizer->node.wait(), round, outcome); });
 }
 
 sotto_status sotto_epoch_optimizer_cancel(sotto_epoch_optimizer* optimizer) {
-  return at_any_time(optimizer, kKind, [&] { optimizer->node.cancel(); });
+  return at_any_time(optimizer, [&] { optimizer->node.cancel(); });
 }
 
 sotto_status sotto_epoch_optimizer_evaluated(sotto_epoch_optimizer* optimizer, double loss,
                                              double accuracy) {
-  return evaluate(optimizer, kKind, loss, accuracy);
+  return evaluate(optimizer, loss, accuracy);
 }
 
 sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer) {
-  return in_turn(optimizer, kKind, [&] { return optimizer->node.finish(); });
+  return in_turn(optimizer, [&] { return optimizer->node.finish(); });
 }
 
 sotto_status sotto_epoch_optimizer_stop(sotto_epoch_optimizer* optimizer) {
-  return at_any_time(optimizer, kKind, [&] { optimizer->ask_to_stop(); });
+  return at_any_time(optimizer, [&] { optimizer->request_stop(); });
 }
 
 sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* over) {
-  return tell_over(optimizer, kKind, over);
+  return tell_over(optimizer, over);
 }
 
 sotto_status sotto_epoch_optimizer_round(sotto_epoch_optimizer* optimizer, uint64_t* round) {
-  return tell_round(optimizer, kKind, round);
+  return tell_round(optimizer, round);
 }
 
 sotto_status sotto_epoch_optimizer_next_step(sotto_epoch_optimizer* optimizer, uint64_t* step) {
-  return tell_next_step(optimizer, kKind, step);
+  return tell_next_step(optimizer, step);
 }
 
 sotto_status sotto_epoch_optimizer_report(sotto_epoch_optimizer* optimizer, char** json) {
-  return give_report(optimizer, kKind, json);
+  return give_report(optimizer, json);
 }
 
 sotto_status sotto_epoch_optimizer_events(sotto_epoch_optimizer* optimizer, char** json) {
-  return give_events(optimizer, kKind, json);
+  return give_events(optimizer, json);
 }

@@ -86,7 +86,7 @@ sotto_status caught() noexcept {
 
 void need(const void* pointer, std::string_view what) {
   if (pointer == nullptr) {
-    throw Error(fmt::format("{}: a null pointer is refused", what));
+    throw Error(what, "a null pointer is refused");
   }
 }
 
@@ -115,7 +115,7 @@ sotto_status give(std::string_view text, char** out) {
 
 Turn::Turn(std::atomic_flag& busy, std::string_view what) : busy_(busy) {
   if (busy_.test_and_set(std::memory_order_acquire)) {
-    throw Error(fmt::format("{}: another thread is inside a call; it takes one at a time", what));
+    throw Error(what, "another thread is inside a call; it takes one at a time");
   }
 }
 

@@ -71,23 +71,26 @@ class Turn {
   std::atomic_flag& busy_;
 };
 
-/// Runs `body`, which returns a sotto_status or a Status, or throws, in this thread's turn at
-/// `held`, an object with a flag `busy`.
+// Below, `Held` is what stands behind a handle: `kKind` is what errors call it, and the flag `busy`
+// is set while a thread is inside a call.
+
+/// Runs `body`, which returns a sotto_status or a Status, or throws, in this thread's turn.
 template <typename Held, typename Body>
-sotto_status in_turn(Held* held, std::string_view what, const Body& body) noexcept {
+sotto_status in_turn(Held* held, const Body& body) noexcept {
   return guarded([&] {
-    need(held, what);
-    const Turn turn(held->busy, what);
+    need(held, Held::kKind);
+    const Turn turn(held->busy, Held::kKind);
     return outcome(body());
   });
 }
 
-/// What may be called while another thread is inside a call, and by a signal's handler.
-template <typename Action>
-sotto_status at_any_time(const void* held, std::string_view what, const Action& action) {
+/// Runs `action`, which neither throws nor takes a lock: for what may be called while another
+/// thread is inside a call, and by a signal's handler.
+template <typename Held, typename Action>
+sotto_status at_any_time(Held* held, const Action& action) noexcept {
   if (held == nullptr) {
     return guarded([&] {
-      need(held, what);
+      need(held, Held::kKind);
       return SOTTO_OK;
     });
   }

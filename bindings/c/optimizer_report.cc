@@ -14,7 +14,7 @@
 #include <sotto/trainers/settings/agreed_settings.h>
 
 #include "guard.h"
-#include "handles.h"
+#include "optimizer_handle.h"
 
 namespace sotto::c {
 namespace {
@@ -47,7 +47,7 @@ Json warnings_of(const sotto_optimizer& held) {
   for (const std::string& warning : held.optimizer.warnings()) {
     warnings.push_back(warning);
   }
-  for (const std::string& notice : held.notices.texts()) {
+  for (const std::string& notice : held.notices.all()) {
     warnings.push_back(notice);
   }
   return warnings;
@@ -94,7 +94,7 @@ using namespace sotto;     // NOLINT(google-build-using-namespace)
 using namespace sotto::c;  // NOLINT(google-build-using-namespace)
 
 sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json) {
-  return in_turn(optimizer, "optimizer", [&] {
+  return in_turn(optimizer, [&] {
     need(json, "json");
     return give(json_text(report_of(*optimizer)), json);
   });

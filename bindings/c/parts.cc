@@ -1,18 +1,36 @@
-// sotto_compressor and sotto_topology.
+// sotto_compressor and sotto_topology: parts of a node that are used alone.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/json_text.h>
+#include <sotto/compress/compressor.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/algorithm.h>
 #include <sotto/topology/registry.h>
+#include <sotto/topology/topology.h>
 
 #include "guard.h"
 #include "handles.h"
+#include "setting_pairs.h"
 #include "settings.h"
+
+struct sotto_compressor {
+  static constexpr std::string_view kKind = "compressor";
+
+  std::unique_ptr<sotto::Compressor> compressor;
+  std::atomic_flag busy;
+};
+
+struct sotto_topology {
+  std::shared_ptr<const sotto::Topology> topology;
+};
 
 namespace sotto::c {
 namespace {
@@ -31,7 +49,7 @@ void check_length(std::size_t count) {
 /// in_turn for vectors of `count` floats.
 template <typename Body>
 sotto_status with_codec(sotto_compressor* held, std::size_t count, const Body& body) noexcept {
-  return in_turn(held, "compressor", [&] {
+  return in_turn(held, [&] {
     check_length(count);
     return body(*held->compressor);
   });
@@ -49,8 +67,7 @@ sotto_status sotto_compressor_create(const char* spec, const sotto_layout* layou
     need(spec, "spec");
     need(out, "out");
     auto made = std::make_unique<sotto_compressor>();
-    made->compressor = make_compressor(spec, ContractKind::any, host_ops(),
-                                       layout == nullptr ? ParameterLayout() : layout->blocks);
+    made->compressor = make_compressor(spec, ContractKind::any, host_ops(), blocks_of(layout));
     *out = made.release();
     return SOTTO_OK;
   });
@@ -123,8 +140,7 @@ sotto_status sotto_topology_create(const char* const* settings, sotto_topology**
                                                         "seed"};
     for (const std::string& name : read.given) {
       if (std::find(kTaken.begin(), kTaken.end(), name) == kTaken.end()) {
-        throw Error(
-            fmt::format("{}: a topology has topology, nodes, weighting, lazy and seed", name));
+        throw Error(field_named(name), "a topology has topology, nodes, weighting, lazy and seed");
       }
     }
     TopologyOptions options;

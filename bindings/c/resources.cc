@@ -16,6 +16,7 @@
 
 #include "guard.h"
 #include "handles.h"
+#include "setting_pairs.h"
 #include "settings.h"
 
 using namespace sotto;     // NOLINT(google-build-using-namespace)
@@ -36,13 +37,13 @@ std::string listed_settings() {
 }
 
 constexpr std::array kSettingKinds = {
-    SettingKind{"settings",
+    SettingKind{kNodeSettings,
                 [] {
                   NodeSettings settings;
                   return settings_json(groups_of(settings));
                 }},
-    SettingKind{"site-settings", listed_settings<SiteSettings>},
-    SettingKind{"epoch-settings", listed_settings<EpochSettings>},
+    SettingKind{kSiteSettings, listed_settings<SiteSettings>},
+    SettingKind{kEpochSettings, listed_settings<EpochSettings>},
 };
 
 }  // namespace
@@ -111,7 +112,7 @@ sotto_status sotto_interrupt_create(sotto_interrupt** out) {
 }
 
 sotto_status sotto_interrupt_raise(sotto_interrupt* interrupt) {
-  return at_any_time(interrupt, "interrupt", [&] { *interrupt->flag = true; });
+  return at_any_time(interrupt, [&] { *interrupt->flag = true; });
 }
 
 void sotto_interrupt_destroy(sotto_interrupt* interrupt) { delete interrupt; }

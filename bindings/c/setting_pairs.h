@@ -7,15 +7,21 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <sotto/base/error.h>
-#include <sotto/base/names.h>
-#include <sotto/base/text.h>
 #include <sotto/trainers/settings/setting.h>
 
 namespace sotto::c {
+
+// What sotto_list calls the settings of each object.
+inline constexpr std::string_view kNodeSettings = "settings";
+inline constexpr std::string_view kSiteSettings = "site-settings";
+inline constexpr std::string_view kEpochSettings = "epoch-settings";
+
+/// What names of entries of the job begin with.
+inline constexpr std::string_view kJob = "job.";
+
+/// What errors call the setting `name`: "weight_decay". An entry of the job has the caller's own.
+std::string field_named(std::string_view name);
 
 /// Hands each pair to `take(name, value)`, which says whether the name may come again; names are as
 /// `spelt` makes them. Throws Error for a name without value or given twice.
@@ -25,10 +31,10 @@ void read_pairs(const char* const* settings, const Spell& spelt, const Take& tak
   for (; settings != nullptr && *settings != nullptr; settings += 2) {
     const std::string name = spelt(settings[0]);
     if (settings[1] == nullptr) {
-      throw Error(fmt::format("{}: its value is missing; names and values come in turn", name));
+      throw Error(field_named(name), "its value is missing; names and values come in turn");
     }
     if (std::ranges::find(given, name) != given.end()) {
-      throw Error(fmt::format("{}: it is given twice", name));
+      throw Error(field_named(name), "it is given twice");
     }
     if (!take(name, settings[1])) {
       given.push_back(name);
@@ -37,22 +43,15 @@ void read_pairs(const char* const* settings, const Spell& spelt, const Take& tak
 }
 
 /// The names of settings, in their order.
-inline std::vector<std::string> names_in(const std::vector<SettingGroup>& groups) {
-  std::vector<std::string> names;
-  for (const SettingGroup& group : groups) {
-    for (const Setting& setting : group.settings) {
-      names.emplace_back(setting.name);
-    }
-  }
-  return names;
-}
+std::vector<std::string> names_in(const std::vector<SettingGroup>& groups);
 
 /// Refuses a name that is none of `names`, which `where` lists. Throws Error.
-[[noreturn]] inline void refuse_setting(const std::string& name,
-                                        const std::vector<std::string>& names,
-                                        std::string_view where) {
-  throw Error(fmt::format("{}: there is no such setting{} {}", excerpt(name),
-                          did_you_mean(name, names), where));
-}
+[[noreturn]] void refuse_setting(std::string_view name, const std::vector<std::string>& names,
+                                 std::string_view where);
+
+/// Sets the one of `groups`, which sotto_list(`kind`) lists, that is called `name`. Throws Error
+/// for a name that is none, and for a value that cannot be read.
+void set_listed(const std::vector<SettingGroup>& groups, std::string_view kind,
+                std::string_view name, std::string_view value);
 
 }  // namespace sotto::c

@@ -17,8 +17,6 @@
 namespace sotto::c {
 namespace {
 
-constexpr std::string_view kJob = "job.";
-
 SettingGroup own_settings(NodeSettings& o) {
   return {"This node and this run",
           {
@@ -117,9 +115,8 @@ NodeSettings read_settings(const char* const* settings) {
         refuse("name", excerpt(name), "an entry of the job has no '=' in its name");
       }
       read.job.emplace_back(name.substr(kJob.size()), value);
-    } else if (!set(groups, name, value)) {
-      refuse_setting(name, names_in(groups),
-                     "sotto_list(\"settings\") names them, in Python sotto.choices(\"settings\")");
+    } else {
+      set_listed(groups, kNodeSettings, name, value);
     }
     read.given.push_back(name);
     return false;
@@ -139,8 +136,8 @@ void require_no_step_settings(NodeSettings& settings) {
       // With privacy the norm is that of the mechanism, which comes before the step rule.
       const bool kept = name == "lr" || (name == "clip-norm" && wants_privacy(settings.shared));
       if (has(name) && !kept) {
-        throw Error(fmt::format(
-            "{}: the step rule is the caller's own, and has its own settings: leave it out", name));
+        throw Error(field_named(name),
+                    "the step rule is the caller's own, and has its own settings: leave it out");
       }
     }
   }

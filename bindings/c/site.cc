@@ -1,5 +1,6 @@
 // sotto_site: one site with a model and a loop of the caller's own.
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <sotto/base/error.h>
@@ -13,7 +14,6 @@
 #include "setting_pairs.h"
 
 namespace sotto::c {
-
 namespace {
 
 /// The file that the setting `site` names is where the others begin.
@@ -28,10 +28,8 @@ SiteSettings read_site(const char* const* settings) {
   });
   const auto groups = settings_of(read);
   read_pairs(settings, plain, [&](const std::string& name, const char* value) {
-    if (name != "site" && !set(groups, name, value)) {
-      refuse_setting(name, names_in(groups),
-                     "sotto_list(\"site-settings\") names them, in Python "
-                     "sotto.choices(\"site-settings\")");
+    if (name != "site") {
+      set_listed(groups, kSiteSettings, name, value);
     }
     return false;
   });
@@ -42,6 +40,7 @@ SiteSettings read_site(const char* const* settings) {
 }  // namespace sotto::c
 
 struct sotto_site : sotto::c::ElasticNode<sotto::SiteOptimizer> {
+  static constexpr std::string_view kKind = "site";
   using ElasticNode::ElasticNode;
 };
 
@@ -67,12 +66,11 @@ sotto_status sotto_site_create(const char* const* settings, float* parameters, s
     need(out, "out");
     const auto model = model_at(parameters, count);
     const SiteSettings read = read_site(settings);
-    *out = new sotto_site(
-        options_of(read), read.outputs, [&](const SiteOptions& options, SiteListener listener) {
-          return SiteOptimizer(options, state_of(read), model,
-                               layout == nullptr ? ParameterLayout() : layout->blocks,
-                               std::move(listener));
-        });
+    *out = new sotto_site(options_of(read), read.outputs,
+                          [&](const SiteOptions& options, SiteListener listener) {
+                            return SiteOptimizer(options, state_of(read), model, blocks_of(layout),
+                                                 std::move(listener));
+                          });
     return SOTTO_OK;
   });
 }
@@ -80,50 +78,44 @@ sotto_status sotto_site_create(const char* const* settings, float* parameters, s
 void sotto_site_destroy(sotto_site* site) { delete site; }
 
 sotto_status sotto_site_connect(sotto_site* site) {
-  return in_turn(site, "site", [&] { return site->node.connect(); });
+  return in_turn(site, [&] { return site->node.connect(); });
 }
 
 sotto_status sotto_site_step(sotto_site* site, const float* gradient, size_t count, double loss,
                              int* outcome) {
-  return in_turn(site, "site", [&] {
+  return in_turn(site, [&] {
     return tell(site->node.step(span_at(gradient, count, "gradient"), loss), outcome);
   });
 }
 
 sotto_status sotto_site_relay(sotto_site* site, int* outcome) {
-  return in_turn(site, "site", [&] { return tell(site->node.relay(), outcome); });
+  return in_turn(site, [&] { return tell(site->node.relay(), outcome); });
 }
 
 sotto_status sotto_site_evaluated(sotto_site* site, double loss, double accuracy) {
-  return evaluate(site, "site", loss, accuracy);
+  return evaluate(site, loss, accuracy);
 }
 
 sotto_status sotto_site_finish(sotto_site* site) {
-  return in_turn(site, "site", [&] { return site->node.finish(); });
+  return in_turn(site, [&] { return site->node.finish(); });
 }
 
 sotto_status sotto_site_leave(sotto_site* site) {
-  return in_turn(site, "site", [&] { return site->node.leave(); });
+  return in_turn(site, [&] { return site->node.leave(); });
 }
 
 sotto_status sotto_site_stop(sotto_site* site) {
-  return at_any_time(site, "site", [&] { site->ask_to_stop(); });
+  return at_any_time(site, [&] { site->request_stop(); });
 }
 
-sotto_status sotto_site_over(sotto_site* site, int* over) { return tell_over(site, "site", over); }
+sotto_status sotto_site_over(sotto_site* site, int* over) { return tell_over(site, over); }
 
-sotto_status sotto_site_round(sotto_site* site, uint64_t* round) {
-  return tell_round(site, "site", round);
-}
+sotto_status sotto_site_round(sotto_site* site, uint64_t* round) { return tell_round(site, round); }
 
 sotto_status sotto_site_next_step(sotto_site* site, uint64_t* step) {
-  return tell_next_step(site, "site", step);
+  return tell_next_step(site, step);
 }
 
-sotto_status sotto_site_report(sotto_site* site, char** json) {
-  return give_report(site, "site", json);
-}
+sotto_status sotto_site_report(sotto_site* site, char** json) { return give_report(site, json); }
 
-sotto_status sotto_site_events(sotto_site* site, char** json) {
-  return give_events(site, "site", json);
-}
+sotto_status sotto_site_events(sotto_site* site, char** json) { return give_events(site, json); }

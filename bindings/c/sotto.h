@@ -22,13 +22,48 @@
 // needed gives SOTTO_REFUSED. A handle that has been destroyed must not be used again, nor
 // destroyed again.
 //
-// Threads: different objects may be used by different threads at one time. A sotto_optimizer and a
-// sotto_compressor take one thread at a time, whichever it is; a second one meanwhile gets
-// SOTTO_REFUSED and changes nothing. Stores, layouts that are complete, and topologies may be
-// shared. Calls may block until a peer answers or its timeout is over: hold no lock that another
-// node of the same process needs. The only callback is a step rule of the caller's own. Destroying
-// is for one thread, when no other is inside a call. After fork() the child must not use what the
-// parent made.
+// Threads: different objects may be used by different threads at one time. A sotto_optimizer, a
+// sotto_site, a sotto_epoch_optimizer and a sotto_compressor take one thread at a time, whichever
+// it is; a second one meanwhile gets SOTTO_REFUSED and changes nothing. Stores, topologies, and
+// layouts and setups that are complete may be shared. Calls may block until a peer answers or its
+// timeout is over: hold no lock that another node of the same process needs. The only callback is a
+// step rule of the caller's own. Destroying is for one thread, when no other is inside a call.
+// After fork() the child must not use what the parent made.
+//
+// Ends. A word has one meaning, whichever object it is of:
+//
+//   finish      ends in good order; no step may follow
+//   leave       finish, for a node that ends before its run
+//   ask_to_end  wants all nodes to end together, after a round that they agree on: SOTTO_ENDED
+//   give_up     ends the run at all nodes, for a reason that they are told: SOTTO_PEER_LOST
+//   stop        this node waits no more and is over, and finish or leave follows: SOTTO_STOPPED
+//   cancel      ends one wait, and the node goes on: SOTTO_STOPPED
+//   interrupt   ends this node's calls, and the run or the study with them: SOTTO_STOPPED
+//   destroy     leaves at once, as a process that dies does
+//
+// Functions with * may be called from any thread, and by a signal's handler, while another call is
+// under way; they return at once. The settings timeout and leave-within are spans of time.
+//
+//   sotto_...                    who is told            waits at most      may steps follow
+//   optimizer_finish             all nodes              timeout, for each  no
+//   optimizer_finish_with_mean   all nodes              timeout, for each  no
+//   optimizer_give_up            all nodes, why         for the store      no
+// * optimizer_ask_to_end         all nodes              -                  until SOTTO_ENDED
+// * optimizer_interrupt          all that can be        -                  no
+// * interrupt_raise              as by the one above    -                  no
+//   optimizer_destroy            nobody                 -                  -
+//   site_finish                  a run's other nodes    for its folder     no
+//   site_leave                   a run's other nodes    leave-within       no
+// * site_stop                    nobody                 -                  yes; they do not wait
+//   site_destroy                 nobody                 -                  -
+//   epoch_optimizer_finish       the other nodes        leave-within       no
+// * epoch_optimizer_stop         nobody                 -                  yes; they do not wait
+// * epoch_optimizer_cancel       nobody                 -                  yes
+//   epoch_optimizer_destroy      nobody                 -                  -
+//
+// Where a sotto_optimizer tells nobody, the other nodes lose a peer: SOTTO_PEER_LOST. With the
+// setting join, its finish also waits for as long as others have data. A site tells others where it
+// is a node of a run (the setting nodes).
 //
 // Text is UTF-8 that ends with a zero byte. Numbers in texts have the form of C's, whatever the
 // locale.
@@ -65,7 +100,7 @@ enum {
   SOTTO_NO_MEMORY = 10,  // memory ran out
   SOTTO_INTERNAL = 11,   // none of these; please report it with the message
   SOTTO_ENDED = 12,      // the nodes have agreed to end the run here
-  SOTTO_STOPPED = 13     // the caller wanted this call to end (sotto_optimizer_interrupt)
+  SOTTO_STOPPED = 13     // the caller wanted this call to end (_stop, _cancel, _interrupt)
 };
 
 // The version of the library, "0.1.0".
@@ -165,7 +200,7 @@ typedef struct sotto_step_rule sotto_step_rule;
 
 // Rules that all nodes of a run have in common have one name; the settings "job.NAME" carry its
 // parameters. The caller saves the rule's state between steps, besides sotto_optimizer_save. Each
-// makes the steps of one optimizer.
+// makes the steps of one optimizer at a time.
 SOTTO_API sotto_status sotto_step_rule_create(const char* name, sotto_next_model next_model,
                                               void* context, sotto_step_rule** out);
 // A rule whose step of a tensor depends on that tensor alone, so that gradients may be given in
@@ -185,38 +220,58 @@ typedef struct sotto_optimizer sotto_optimizer;
 // One node. `parameters` (`count` floats, the model) stay the caller's and must neither move nor be
 // freed before the optimizer is destroyed; steps change them in place, and all nodes start from the
 // same values. Null layout: one tensor of all. Null store: the nodes meet as the settings say; with
-// a store the transport is by default "inproc". Does not connect yet.
+// a store the transport is by default "inproc". Does not connect yet; sotto_optimizer_create_from
+// takes more.
 SOTTO_API sotto_status sotto_optimizer_create(const char* const* settings, float* parameters,
                                               size_t count, const sotto_layout* layout,
-                                              sotto_store* store, sotto_optimizer** out);
+                                              const sotto_store* store, sotto_optimizer** out);
+
 // A request to end waits, which can be made before an optimizer exists.
 typedef struct sotto_interrupt sotto_interrupt;
 
-// For one optimizer, or for several that are to end together.
+// For one optimizer, or for several that are to end together; for a simulation, or a plan.
 SOTTO_API sotto_status sotto_interrupt_create(sotto_interrupt** out);
-// Ends what waits in sotto_optimizer_create_interruptible within a second, with SOTTO_STOPPED; for
-// an optimizer that is made already, it does what sotto_optimizer_interrupt does. It stays raised.
-// May be called from any thread, or by a signal's handler.
+// Ends what waits in sotto_optimizer_create_from within a second, with SOTTO_STOPPED; for an
+// optimizer that is made already, it does what sotto_optimizer_interrupt does. It stays raised. May
+// be called from any thread, or by a signal's handler.
 SOTTO_API sotto_status sotto_interrupt_raise(sotto_interrupt* interrupt);
 // Null is fine. Optimizers that were made with it go on.
 SOTTO_API void sotto_interrupt_destroy(sotto_interrupt* interrupt);
-// One node, as sotto_optimizer_create makes it. Where the settings name the host of a store, that
-// waits until the name is known, `timeout` at most, and `interrupt`, which may be null, ends it.
-SOTTO_API sotto_status sotto_optimizer_create_interruptible(
-    const char* const* settings, float* parameters, size_t count, const sotto_layout* layout,
-    sotto_store* store, sotto_interrupt* interrupt, sotto_optimizer** out);
-// One node whose own steps `rule` makes, else as sotto_optimizer_create_interruptible. The setting
-// "lr" is then the rate that the rule begins with, as other nodes are told; other settings of the
-// local step are refused. Algorithms that are built on a rule of sotto's (onebit-adam, …) take
-// no rule of the caller's. A null rule: the settings say how the node steps.
-SOTTO_API sotto_status sotto_optimizer_create_with_rule(
-    const char* const* settings, float* parameters, size_t count, const sotto_layout* layout,
-    sotto_store* store, sotto_interrupt* interrupt, sotto_step_rule* rule, sotto_optimizer** out);
+
+// What an optimizer is made of beside its settings and parameters.
+typedef struct sotto_optimizer_setup sotto_optimizer_setup;
+
+// A setup in which nothing is set, as sotto_optimizer_create has it with null pointers. It may make
+// any number of optimizers. What is set may be destroyed before the setup, and the setup before its
+// optimizers, but for the step rule. Null where something is set takes it back.
+SOTTO_API sotto_status sotto_optimizer_setup_create(sotto_optimizer_setup** out);
+// The tensors of the parameters, as they are in the layout now.
+SOTTO_API sotto_status sotto_optimizer_setup_set_layout(sotto_optimizer_setup* setup,
+                                                        const sotto_layout* layout);
+// Where the nodes meet that are threads of this process.
+SOTTO_API sotto_status sotto_optimizer_setup_set_store(sotto_optimizer_setup* setup,
+                                                       const sotto_store* store);
+// What ends waits, that of sotto_optimizer_create_from among them: where the settings name the host
+// of a store, it waits until the name is known, `timeout` at most.
+SOTTO_API sotto_status sotto_optimizer_setup_set_interrupt(sotto_optimizer_setup* setup,
+                                                           const sotto_interrupt* interrupt);
+// What makes the node's own steps. The setting "lr" is then the rate that the rule begins with, as
+// other nodes are told; other settings of the local step are refused. Algorithms that are built on
+// a rule of sotto's (onebit-adam, ...) take no rule of the caller's. A rule makes the steps of one
+// optimizer at a time.
+SOTTO_API sotto_status sotto_optimizer_setup_set_step_rule(sotto_optimizer_setup* setup,
+                                                           const sotto_step_rule* rule);
+// Null is fine.
+SOTTO_API void sotto_optimizer_setup_destroy(sotto_optimizer_setup* setup);
+// One node, as sotto_optimizer_create makes it, of what is set in `setup`.
+SOTTO_API sotto_status sotto_optimizer_create_from(const sotto_optimizer_setup* setup,
+                                                   const char* const* settings, float* parameters,
+                                                   size_t count, sotto_optimizer** out);
 // Leaves without waiting for other nodes; call sotto_optimizer_finish first when the run went well.
 SOTTO_API void sotto_optimizer_destroy(sotto_optimizer* optimizer);
 
-// Faults from here on end the run for this node, unless said otherwise: later calls return the
-// fault again.
+// Faults from here on end the run for this node, unless said otherwise: later steps, means, saves
+// and ends return the fault again.
 
 // Meets the other nodes, and compares settings and initial parameters. The first step does it when
 // the caller did not.
@@ -227,9 +282,9 @@ SOTTO_API sotto_status sotto_optimizer_begin_step(sotto_optimizer* optimizer);
 // One round: takes the gradient at the parameters, and moves them. `count` must be the
 // parameters'. SOTTO_NON_FINITE for a gradient with a NaN or an infinity changes nothing, and
 // another gradient may be given; where a finite one overflows the step rule it ends the run, with
-// parameters that may have moved in part.
-// SOTTO_BUDGET changes nothing either, and no step can follow; the state can be saved, and the run
-// finished. The gradient is read until the call returns.
+// parameters that may have moved in part. SOTTO_BUDGET changes nothing either, and no step can
+// follow; the state can be saved, and the run finished. The gradient is read until the call
+// returns.
 SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradient,
                                             size_t count);
 // *takes is 1 where the gradient of a step may be given in parts: with an algorithm in buckets
@@ -287,7 +342,7 @@ SOTTO_API sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const
 // Wants all nodes to end together: their steps return SOTTO_ENDED, and change nothing, after a
 // round that all agree on; the state can then be saved, and the run finished. May be called from
 // any thread, or by a signal's handler, while another call is under way.
-SOTTO_API sotto_status sotto_optimizer_ask_to_stop(sotto_optimizer* optimizer);
+SOTTO_API sotto_status sotto_optimizer_ask_to_end(sotto_optimizer* optimizer);
 // Ends the call that is waiting for other nodes, within a second, and the run with it: that call
 // and all later ones return SOTTO_STOPPED, and the others are told as far as they can be reached.
 // For a caller that will not wait for an agreed end; destroy the optimizer then. May be called from
@@ -306,7 +361,8 @@ SOTTO_API sotto_status sotto_optimizer_finish_with_mean(sotto_optimizer* optimiz
 
 // Rounds done.
 SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round);
-// The number of warnings in the report; a larger number than before means new warnings.
+// The number of warnings so far; a larger one than before means new warnings in the report, which
+// keeps the latest.
 SOTTO_API sotto_status sotto_optimizer_warning_count(sotto_optimizer* optimizer, size_t* count);
 // A JSON object: rank, nodes, round, dimension, the settings as used, the job's entries, warnings,
 // traffic by peer, times, counters, and what is spent of the privacy budget (else null). Counts are
@@ -597,16 +653,16 @@ SOTTO_API sotto_status sotto_topology_weights(const sotto_topology* topology, ui
 // network, and any number may run at one time.
 
 // Simulates the runs of a scenario in virtual time. *json is what `sotto simulate --json` writes; a
-// run that failed is among its "failed". Further settings are `equal`: "bytes" or
-// "time" also sets the runs beside each other where they had spent as much; and `upgrades`: "true"
-// also says what each link, connection or node would be worth that was better. Free the text with
-// sotto_free.
+// run that failed is among its "failed". Further settings are `equal`: "bytes" or "time" also sets
+// the runs beside each other where they had spent as much; `seeds`: every run is played with so
+// many; and `upgrades`: "true" also says what each link, connection or node would be worth that was
+// better. Free the text with sotto_free.
 SOTTO_API sotto_status sotto_simulate(const char* const* settings, sotto_interrupt* interrupt,
                                       char** json);
 // Finds which algorithm, how many bits and which graph reach the target first on a scenario's
-// network. *json is what `sotto plan --json` writes. Further settings are rank-by,
-// codec, budget and seeds, and algorithm, compressor and topology, which may be given again and
-// again and then restrict what is considered. Free the text with sotto_free.
+// network. *json is what `sotto plan --json` writes. Further settings are rank-by, minimize, codec,
+// budget, seeds and strategies, and algorithm, compressor and topology, which may be given again
+// and again and then restrict what is considered. Free the text with sotto_free.
 SOTTO_API sotto_status sotto_plan(const char* const* settings, sotto_interrupt* interrupt,
                                   char** json);
 

@@ -7,7 +7,7 @@
 #include <sotto/trainers/files/durable_file.h>
 
 #include "guard.h"
-#include "handles.h"
+#include "optimizer_handle.h"
 
 namespace sotto::c {
 namespace {
@@ -29,7 +29,7 @@ Result<std::vector<std::byte>> encode_state(Optimizer& optimizer) {
 
 Status decode_state(sotto_optimizer& held, std::span<const std::byte> bytes) {
   Optimizer& optimizer = held.optimizer;
-  if (optimizer.round() > 0 || held.begun || held.finished) {
+  if (optimizer.round() > 0 || held.finished) {
     throw Error("load", "it comes before the first step");
   }
   const auto saved = decode_checkpoint(bytes);
@@ -50,11 +50,12 @@ Status decode_state(sotto_optimizer& held, std::span<const std::byte> bytes) {
     return status;
   }
   ByteReader in(saved->optimizer);
-  held.broken = optimizer.load(in);
-  if (held.broken.ok() && !in.finished()) {
-    held.broken = Status(Fault::malformed, "the saved state is longer than it should be");
+  Status loaded = optimizer.load(in);
+  if (loaded.ok() && !in.finished()) {
+    loaded = {Fault::malformed, "the saved state is longer than it should be"};
   }
-  return held.broken;
+  // What was taken in part is no state to go on from.
+  return loaded.ok() ? loaded : optimizer.give_up(loaded);
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ using namespace sotto;     // NOLINT(google-build-using-namespace)
 using namespace sotto::c;  // NOLINT(google-build-using-namespace)
 
 sotto_status sotto_optimizer_save(sotto_optimizer* optimizer, void** bytes, size_t* size) {
-  return with(optimizer, [&]() -> Status {
+  return in_turn(optimizer, [&]() -> Status {
     need(bytes, "bytes");
     need(size, "size");
     const auto state = encode_state(optimizer->optimizer);
@@ -78,13 +79,13 @@ sotto_status sotto_optimizer_save(sotto_optimizer* optimizer, void** bytes, size
 }
 
 sotto_status sotto_optimizer_load(sotto_optimizer* optimizer, const void* bytes, size_t size) {
-  return with(optimizer, [&] {
+  return in_turn(optimizer, [&] {
     return decode_state(*optimizer, span_at(static_cast<const std::byte*>(bytes), size, "bytes"));
   });
 }
 
 sotto_status sotto_optimizer_save_file(sotto_optimizer* optimizer, const char* path) {
-  return with(optimizer, [&] {
+  return in_turn(optimizer, [&] {
     need(path, "path");
     const auto state = encode_state(optimizer->optimizer);
     return state.ok() ? write_durably(path, *state) : state.status();
@@ -92,7 +93,7 @@ sotto_status sotto_optimizer_save_file(sotto_optimizer* optimizer, const char* p
 }
 
 sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, const char* path) {
-  return with(optimizer, [&] {
+  return in_turn(optimizer, [&] {
     need(path, "path");
     const auto state = read_file(path, kMostStateBytes);
     return state.ok() ? decode_state(*optimizer, *state).with_context(path) : state.status();

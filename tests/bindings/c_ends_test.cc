@@ -1,6 +1,8 @@
 // Nodes that change settings, end early or have different amounts of data, through sotto.h.
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bindings/c_node.h"
@@ -83,7 +85,8 @@ TEST_CASE("C: nodes with different amounts of data end as join says, or are told
   }
 }
 
-TEST_CASE("C: one node that asks to stop ends all after one round, and the state can be saved") {
+TEST_CASE(
+    "C: one node that asks for the end ends all after one round, and the state can be saved") {
   const CStore store = c_store();
   std::vector<std::uint64_t> rounds(kNodes);
   (void)play(kNodes, [&](sotto::Rank rank) -> sotto::Status {
@@ -92,7 +95,7 @@ TEST_CASE("C: one node that asks to stop ends all after one round, and the state
     sotto_status status = SOTTO_OK;
     while (status == SOTTO_OK) {
       if (rank == 1 && round_of(optimizer.get()) == 7) {
-        CHECK(sotto_optimizer_ask_to_stop(optimizer.get()) == SOTTO_OK);
+        CHECK(sotto_optimizer_ask_to_end(optimizer.get()) == SOTTO_OK);
       }
       status = step(optimizer.get(), rank, x);
     }
@@ -110,6 +113,28 @@ TEST_CASE("C: one node that asks to stop ends all after one round, and the state
   });
   CHECK(std::ranges::count(rounds, rounds[0]) == kNodes);
   CHECK(rounds[0] >= 7);
+}
+
+TEST_CASE("C: where an update overflows all nodes end at once with its words") {
+  const CStore store = c_store();
+  std::atomic<int> told = 0;
+  c_play(kNodes, [&](int rank) {
+    std::vector<float> x(kDimension);
+    const COptimizer optimizer =
+        c_optimizer(words_of(rank, {"momentum", "0.9", "algorithm", "dpsgd"}), x, store.get());
+    sotto_status status = SOTTO_OK;
+    for (int round = 0; status == SOTTO_OK; ++round) {
+      const std::vector<float> gradient(kDimension, rank == 1 && round == 3 ? 3.4e38F : 1e37F);
+      status = sotto_optimizer_step(optimizer.get(), gradient.data(), gradient.size());
+    }
+    CHECK(status == (rank == 1 ? SOTTO_NON_FINITE : SOTTO_PEER_LOST));
+    CHECK(says("node 1, round 3"));
+    CHECK(says("with a lower learning rate"));
+    ++told;
+    while (told < kNodes) {  // the optimizer lives until all know
+      std::this_thread::yield();
+    }
+  });
 }
 
 TEST_CASE("C: a learning rate that was set later is saved, loaded and reported") {

@@ -24,7 +24,6 @@ constexpr std::size_t kLong = 3 * 4096;  // three buckets
 using Models = std::vector<std::vector<float>>;
 using CEpochs = std::unique_ptr<sotto_epoch_optimizer,
                                 Destroy<sotto_epoch_optimizer, sotto_epoch_optimizer_destroy>>;
-using CRule = std::unique_ptr<sotto_step_rule, Destroy<sotto_step_rule, sotto_step_rule_destroy>>;
 
 /// Pulls node i towards i.
 std::vector<float> pull(int rank, const std::vector<float>& x) {
@@ -214,11 +213,9 @@ CLayout tensors() {
 
 /// A node that steps by `momentum`, with choco in three buckets; `rule` is to outlive it.
 COptimizer ruled(int rank, std::vector<float>& x, sotto_store* store, sotto_step_rule* rule) {
-  sotto_optimizer* made = nullptr;
-  const Words words = words_of(rank, {"algorithm", "choco", "buckets", "3"});
-  CHECK(sotto_optimizer_create_with_rule(as_settings(words).data(), x.data(), x.size(),
-                                         tensors().get(), store, nullptr, rule, &made) == SOTTO_OK);
-  return COptimizer(made);
+  const CLayout layout = tensors();
+  const CSetup setup = c_setup({.layout = layout.get(), .store = store, .rule = rule});
+  return c_optimizer_from(setup.get(), words_of(rank, {"algorithm", "choco", "buckets", "3"}), x);
 }
 
 CRule rule_of(Momentum& momentum) {

@@ -23,6 +23,11 @@ using CStore = std::unique_ptr<sotto_store, Destroy<sotto_store, sotto_store_des
 using CLayout = std::unique_ptr<sotto_layout, Destroy<sotto_layout, sotto_layout_destroy>>;
 using COptimizer =
     std::unique_ptr<sotto_optimizer, Destroy<sotto_optimizer, sotto_optimizer_destroy>>;
+using CInterrupt =
+    std::unique_ptr<sotto_interrupt, Destroy<sotto_interrupt, sotto_interrupt_destroy>>;
+using CRule = std::unique_ptr<sotto_step_rule, Destroy<sotto_step_rule, sotto_step_rule_destroy>>;
+using CSetup = std::unique_ptr<sotto_optimizer_setup,
+                               Destroy<sotto_optimizer_setup, sotto_optimizer_setup_destroy>>;
 using CCompressor =
     std::unique_ptr<sotto_compressor, Destroy<sotto_compressor, sotto_compressor_destroy>>;
 using CTopology = std::unique_ptr<sotto_topology, Destroy<sotto_topology, sotto_topology_destroy>>;
@@ -52,6 +57,36 @@ inline COptimizer c_optimizer(const Words& words, std::vector<float>& x,
   const auto settings = as_settings(words);
   const sotto_status status =
       sotto_optimizer_create(settings.data(), x.data(), x.size(), layout, store, &made);
+  CHECK((status == SOTTO_OK) == (made != nullptr));
+  return COptimizer(made);
+}
+
+/// What a setup is made of; null: not set.
+struct CParts {
+  const sotto_layout* layout = nullptr;
+  const sotto_store* store = nullptr;
+  const sotto_interrupt* interrupt = nullptr;
+  const sotto_step_rule* rule = nullptr;
+};
+
+inline CSetup c_setup(const CParts& parts) {
+  sotto_optimizer_setup* made = nullptr;
+  REQUIRE(sotto_optimizer_setup_create(&made) == SOTTO_OK);
+  CSetup setup(made);
+  CHECK(sotto_optimizer_setup_set_layout(made, parts.layout) == SOTTO_OK);
+  CHECK(sotto_optimizer_setup_set_store(made, parts.store) == SOTTO_OK);
+  CHECK(sotto_optimizer_setup_set_interrupt(made, parts.interrupt) == SOTTO_OK);
+  CHECK(sotto_optimizer_setup_set_step_rule(made, parts.rule) == SOTTO_OK);
+  return setup;
+}
+
+/// Null, with sotto_last_error, when it is refused.
+inline COptimizer c_optimizer_from(const sotto_optimizer_setup* setup, const Words& words,
+                                   std::vector<float>& x) {
+  sotto_optimizer* made = nullptr;
+  const auto settings = as_settings(words);
+  const sotto_status status =
+      sotto_optimizer_create_from(setup, settings.data(), x.data(), x.size(), &made);
   CHECK((status == SOTTO_OK) == (made != nullptr));
   return COptimizer(made);
 }

@@ -210,6 +210,8 @@ TEST_CASE("settings that are wrong are refused by name") {
       {{"nodes", "1", "algoritm", "dcd"}, "did you mean algorithm?"},
       {{"nodes", "1", "lr"}, "lr: its value is missing"},
       {{"nodes", "1", "lr", "1", "lr", "2"}, "lr: it is given twice"},
+      {{"nodes", "1", "clip-norm", "1", "clip_norm", "1"}, "clip_norm: it is given twice"},
+      {{"nodes", "1", "job.a-b", "1", "job.a-b", "1"}, "job.a-b: it is given twice"},
       {{"nodes", "1", "lr", "much"}, "lr: 'much' is refused: it must be a number"},
       {{"nodes", "1", "lr", "-1"}, "lr: '-1' is refused"},
       {{"nodes", "-1"}, "nodes: '-1' is refused: it must be a whole number"},
@@ -287,6 +289,9 @@ TEST_CASE("a step checks its gradient, and a run its order") {
   std::vector<float> y(kDimension);
   CHECK(sotto_optimizer_load(c_optimizer(alone, y).get(), state.data(), state.size()) == SOTTO_OK);
   CHECK(y == x);
+  // The step is under way, as another gradient may follow.
+  CHECK(sotto_optimizer_load(optimizer.get(), state.data(), state.size()) == SOTTO_REFUSED);
+  CHECK(says("load: it comes before the first step"));
   void* bytes = nullptr;
   CHECK(sotto_optimizer_save(optimizer.get(), &bytes, nullptr) == SOTTO_REFUSED);
   CHECK(says("size: a null pointer is refused"));
@@ -304,7 +309,9 @@ TEST_CASE("a step checks its gradient, and a run its order") {
   CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_OK);
   CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_OK);
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_REFUSED);
-  CHECK(says("the run is finished"));
+  CHECK(says("step: the run is finished"));
+  CHECK(sotto_optimizer_mean(optimizer.get(), y.data(), y.size(), nullptr) == SOTTO_REFUSED);
+  CHECK(says("mean: the run is finished"));
   const auto report = c_report(optimizer.get());
   CHECK(report.at("round") == 2);
   CHECK(report.at("settings").at("lr") == "0.25");
@@ -318,7 +325,8 @@ TEST_CASE("a finite gradient that overflows the step rule ends the run, and is n
       c_optimizer({"nodes", "1", "algorithm", "allreduce", "momentum", "0.9", "lr", "1e10"}, x);
   std::vector<float> gradient(kDimension, 1e30F);
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_NON_FINITE);
-  CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), 0.1) == SOTTO_NON_FINITE);
+  CHECK(says("go on from a checkpoint, with a lower learning rate"));
+  CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), 0.1) == SOTTO_OK);
   std::fill(gradient.begin(), gradient.end(), 0.0F);
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_NON_FINITE);
   CHECK(c_state(optimizer.get()).empty());
@@ -369,29 +377,28 @@ TEST_CASE("a second thread is turned away while one waits for peers") {
 }
 
 TEST_CASE("an interrupt ends the making of an optimizer that waits, and what it waits for later") {
-  sotto_interrupt* interrupt = nullptr;
-  REQUIRE(sotto_interrupt_create(&interrupt) == SOTTO_OK);
+  sotto_interrupt* raised = nullptr;
+  REQUIRE(sotto_interrupt_create(&raised) == SOTTO_OK);
+  CInterrupt interrupt(raised);
   std::vector<float> x(kDimension);
-  sotto_optimizer* made = nullptr;
-  const auto make = [&](const Words& words, sotto_store* store) {
-    const auto settings = as_settings(words);
-    return sotto_optimizer_create_interruptible(settings.data(), x.data(), x.size(), nullptr, store,
-                                                interrupt, &made);
-  };
   const CStore store = c_store();
-  REQUIRE(make({"nodes", "2", "rank", "0", "timeout", "3600"}, store.get()) == SOTTO_OK);
-  const COptimizer waits(made);
-  made = nullptr;
-  CHECK(sotto_interrupt_raise(interrupt) == SOTTO_OK);
+  const Words words = {"nodes", "2", "rank", "0", "timeout", "3600"};
+  const COptimizer waits =
+      c_optimizer_from(c_setup({.store = store.get(), .interrupt = raised}).get(), words, x);
+  REQUIRE(waits != nullptr);
+  CHECK(sotto_interrupt_raise(raised) == SOTTO_OK);
+  const CSetup setup = c_setup({.interrupt = raised});
   for (const std::string url : {"tcp://nobody.invalid:4000", "redis://nobody.invalid:4000"}) {
-    const auto status =
-        make({"nodes", "2", "rank", "1", "timeout", "3600", "rendezvous", url}, nullptr);
+    sotto_optimizer* made = nullptr;
+    const Words elsewhere = {"nodes", "2", "rank", "1", "timeout", "3600", "rendezvous", url};
+    const sotto_status status = sotto_optimizer_create_from(
+        setup.get(), as_settings(elsewhere).data(), x.data(), x.size(), &made);
     CAPTURE(sotto_last_error());
     const bool lacks = std::string(sotto_last_error()).find("build lacks") != std::string::npos;
     CHECK((status == SOTTO_STOPPED || lacks));
     CHECK(made == nullptr);
   }
-  sotto_interrupt_destroy(interrupt);
+  interrupt.reset();
   CHECK(sotto_optimizer_connect(waits.get()) == SOTTO_STOPPED);
   CHECK(sotto_interrupt_create(nullptr) == SOTTO_REFUSED);
   CHECK(sotto_interrupt_raise(nullptr) == SOTTO_REFUSED);
@@ -411,6 +418,42 @@ TEST_CASE("the tensors of a layout are told apart") {
   std::vector<float> longer(kDimension + 1);
   CHECK(c_optimizer(words, longer, nullptr, layout.get()).get() == nullptr);
   CHECK(says("40"));
+}
+
+TEST_CASE("a setup makes optimizers of what was set, which may be gone by then") {
+  const Words choco = {"algorithm", "choco", "compressor", "topk:0.1; bias=none"};
+  sotto_layout* tensors = nullptr;
+  REQUIRE(sotto_layout_create(&tensors) == SOTTO_OK);
+  CLayout layout(tensors);
+  const std::size_t shape[] = {4, 9};
+  REQUIRE(sotto_layout_add(tensors, "weight", 2, shape) == SOTTO_OK);
+  REQUIRE(sotto_layout_add(tensors, "bias", 1, shape) == SOTTO_OK);
+  CStore store = c_store();
+  CSetup setup = c_setup({.layout = layout.get(), .store = store.get()});
+  layout.reset();
+  store.reset();
+  Models x = zeros();
+  std::vector<COptimizer> nodes;
+  for (int rank = 0; rank < kNodes; ++rank) {
+    auto& mine = x[static_cast<std::size_t>(rank)];
+    nodes.push_back(c_optimizer_from(setup.get(), words_of(rank, choco), mine));
+    REQUIRE_MESSAGE(nodes.back() != nullptr, std::string(sotto_last_error()));
+  }
+  CHECK(c_report(nodes[0].get()).at("transport") == "inproc");
+  // Null takes back what was set.
+  CHECK(sotto_optimizer_setup_set_layout(setup.get(), nullptr) == SOTTO_OK);
+  CHECK(c_optimizer_from(setup.get(), words_of(0, choco), x[0]) == nullptr);
+  CHECK(says("bias"));
+  setup.reset();
+  c_play(kNodes, [&](int rank) {
+    auto& mine = x[static_cast<std::size_t>(rank)];
+    CHECK(step_to(nodes[static_cast<std::size_t>(rank)].get(), rank, mine, 3) == SOTTO_OK);
+  });
+  CHECK(c_optimizer_from(nullptr, words_of(0, choco), x[0]) == nullptr);
+  CHECK(says("setup: a null pointer is refused"));
+  CHECK(sotto_optimizer_setup_create(nullptr) == SOTTO_REFUSED);
+  CHECK(sotto_optimizer_setup_set_store(nullptr, nullptr) == SOTTO_REFUSED);
+  sotto_optimizer_setup_destroy(nullptr);
 }
 
 TEST_CASE("a run of C's tells who watches it what all nodes do, and takes their mean") {

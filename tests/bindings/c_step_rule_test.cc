@@ -19,7 +19,6 @@ constexpr int kNodes = 3;
 constexpr std::size_t kDimension = 30;
 
 using Models = std::vector<std::vector<float>>;
-using CRule = std::unique_ptr<sotto_step_rule, Destroy<sotto_step_rule, sotto_step_rule_destroy>>;
 
 /// Heavy-ball momentum: what a rule remembers, and what it is told to say.
 struct Momentum {
@@ -55,12 +54,7 @@ CRule c_rule(Momentum& rule, const char* name = "heavy-ball") {
 
 COptimizer c_ruled(const Words& words, std::vector<float>& x, sotto_step_rule* rule,
                    sotto_store* store = nullptr) {
-  sotto_optimizer* made = nullptr;
-  const auto settings = as_settings(words);
-  const sotto_status status = sotto_optimizer_create_with_rule(
-      settings.data(), x.data(), x.size(), nullptr, store, nullptr, rule, &made);
-  CHECK((status == SOTTO_OK) == (made != nullptr));
-  return COptimizer(made);
+  return c_optimizer_from(c_setup({.store = store, .rule = rule}).get(), words, x);
 }
 
 Words words_of(int rank, const Words& more) {
@@ -208,7 +202,7 @@ TEST_CASE("c: settings of the local step that a rule has itself are refused, and
       {"beta1", "0.8"},      {"schedule", "step:5"}, {"clip-norm", "1"}};
   for (Words words : refused) {
     std::string name = words[0];
-    std::replace(name.begin(), name.end(), '_', '-');
+    std::replace(name.begin(), name.end(), '-', '_');
     words.insert(words.end(), {"nodes", "1"});
     CHECK(c_ruled(words, x, rule.get()) == nullptr);
     CHECK(says(name + ": the step rule is the caller's own"));

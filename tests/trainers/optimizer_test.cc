@@ -378,7 +378,10 @@ TEST_CASE("a finite gradient whose update overflows ends the steps") {
   Optimizer optimizer(options, x);
   CHECK(optimizer.step(std::vector<float>(kDimension, 1e30F)).fault() == Fault::non_finite);
   optimizer.set_learning_rate(0.1);
-  CHECK(optimizer.step(std::vector<float>(kDimension, 0)).fault() == Fault::non_finite);
+  const Status again = optimizer.step(std::vector<float>(kDimension, 0));
+  CHECK(again.fault() == Fault::non_finite);
+  CHECK_MESSAGE(contains(again.message(), "with a lower learning rate"), again.message());
+  CHECK(optimizer.finish().fault() == Fault::non_finite);
   CHECK(x == std::vector<float>(kDimension, 0));
 }
 

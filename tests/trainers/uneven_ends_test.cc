@@ -199,7 +199,7 @@ std::vector<Half> stop_early(OptimizerOptions options, Rank told, Round at) {
     std::vector<float> gradient(kDimension);
     while (half.step.ok() && optimizer.round() < kWhole) {
       if (rank == told && optimizer.round() == at) {
-        optimizer.ask_to_stop();
+        optimizer.ask_to_end();
       }
       half.step = optimizer.begin_step();
       if (half.step.ok()) {

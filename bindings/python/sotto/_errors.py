@@ -42,12 +42,13 @@ class BudgetSpent(Error):
 
 
 class Ended(Error):
-    """The nodes have agreed to end the run here, as one was told to stop or is out of data: nothing
+    """The nodes have agreed to end the run here, as one asks for it or is out of data: nothing
     has changed, and the state can be saved and the run finished."""
 
 
 class Stopped(Error):
-    """A call that waited for other nodes was ended, as Ctrl-C does, and the run with it."""
+    """A call that waited for other nodes was ended: by Ctrl-C, which ends an Optimizer's run with it,
+    or by stop() or cancel()."""
 
 
 class Internal(Error):

@@ -22,6 +22,7 @@ _texts = ctypes.POINTER(ctypes.c_char_p)
 # Texts that are to be freed; c_char_p would lose their address.
 _text_p = ctypes.POINTER(ctypes.c_void_p)
 
+# Arguments of the functions that return a status. A test compares them with sotto.h.
 _SIGNATURES = {
     "sotto_list": [ctypes.c_char_p, _text_p],
     "sotto_layout_create": [_handle_p],
@@ -37,16 +38,12 @@ _SIGNATURES = {
         ctypes.c_void_p,
         _handle_p,
     ],
-    "sotto_optimizer_create_with_rule": [
-        _texts,
-        c_float_p,
-        ctypes.c_size_t,
-        _handle,
-        _handle,
-        _handle,
-        _handle,
-        _handle_p,
-    ],
+    "sotto_optimizer_setup_create": [_handle_p],
+    "sotto_optimizer_setup_set_layout": [_handle, _handle],
+    "sotto_optimizer_setup_set_store": [_handle, _handle],
+    "sotto_optimizer_setup_set_interrupt": [_handle, _handle],
+    "sotto_optimizer_setup_set_step_rule": [_handle, _handle],
+    "sotto_optimizer_create_from": [_handle, _texts, c_float_p, ctypes.c_size_t, _handle_p],
     "sotto_optimizer_announce_settings": [_handle, ctypes.c_double, ctypes.c_char_p],
     "sotto_optimizer_carry_along": [_handle, c_float_p, ctypes.c_size_t],
     "sotto_optimizer_take_from_node_0": [_handle, c_float_p, ctypes.c_size_t],
@@ -57,7 +54,7 @@ _SIGNATURES = {
     "sotto_optimizer_gradient_part": [_handle, ctypes.c_size_t, c_float_p, ctypes.c_size_t],
     "sotto_optimizer_step_by_parts": [_handle],
     "sotto_optimizer_set_learning_rate": [_handle, ctypes.c_double],
-    "sotto_optimizer_ask_to_stop": [_handle],
+    "sotto_optimizer_ask_to_end": [_handle],
     "sotto_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
     "sotto_optimizer_mean": [
         _handle,
@@ -180,29 +177,31 @@ def _load():
     )
 
 
+def _declare(name, result, arguments):
+    function = getattr(library, name)
+    function.restype = result
+    function.argtypes = arguments
+
+
 library = _load()
 for _name, _arguments in _SIGNATURES.items():
-    _function = getattr(library, _name)
-    _function.argtypes = _arguments
-    _function.restype = ctypes.c_int
-for _name in (
+    _declare(_name, ctypes.c_int, _arguments)
+for _kind in (
     "layout",
     "store",
     "interrupt",
     "step_rule",
+    "optimizer_setup",
     "optimizer",
     "site",
     "epoch_optimizer",
     "compressor",
     "topology",
 ):
-    _function = getattr(library, f"sotto_{_name}_destroy")
-    _function.argtypes = [_handle]
-    _function.restype = None
-library.sotto_free.argtypes = [ctypes.c_void_p]
-library.sotto_free.restype = None
-library.sotto_version.restype = ctypes.c_char_p
-library.sotto_last_error.restype = ctypes.c_char_p
+    _declare(f"sotto_{_kind}_destroy", None, [_handle])
+_declare("sotto_free", None, [ctypes.c_void_p])
+_declare("sotto_version", ctypes.c_char_p, [])
+_declare("sotto_last_error", ctypes.c_char_p, [])
 
 
 def outcome(name, *arguments):

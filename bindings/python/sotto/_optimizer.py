@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
@@ -29,6 +30,16 @@ class Store(Handle):
         super().__init__("store", "store_create")
 
 
+class _Setup(Handle):
+    """What an optimizer is made of beside its settings and parameters; None leaves a part out."""
+
+    def __init__(self, **parts):
+        super().__init__("optimizer_setup", "optimizer_setup_create")
+        with self._held() as handle:
+            for name, part in parts.items():
+                call(f"optimizer_setup_set_{name}", handle, part)
+
+
 class Optimizer(Handle, RunBlock):
     """One node: keeps `parameters` in step with the other nodes'.
 
@@ -41,7 +52,7 @@ class Optimizer(Handle, RunBlock):
     `own_step_rule`, a StepRule, makes the node's own steps in place of one of sotto's; the setting
     lr is then the rate that it begins with, as the others are told.
 
-    Ctrl-C ends a call that waits for other nodes within a second, and the run with it; ask_to_stop
+    Ctrl-C ends a call that waits for other nodes within a second, and the run with it; ask_to_end
     ends it where all nodes agree.
 
     As a context manager it finishes the run at the end of the block, also of one that Ended leaves,
@@ -63,22 +74,27 @@ class Optimizer(Handle, RunBlock):
         self._rule = own_step_rule
         self._carried: Optional[Array] = None
         self._shown: list[str] = []  # of the report's warnings
+        self._warned = 0  # how many warnings there were when they were shown
         self._interrupt = Interrupt()
         with layout_handle(layout) as tensors, handle_of(
             store, Store, "store"
         ) as meeting_place, handle_of(own_step_rule, StepRule, "own_step_rule") as rule:
+            setup = _Setup(
+                layout=tensors,
+                store=meeting_place,
+                interrupt=self._interrupt.handle,
+                step_rule=rule,
+            )
+        with contextlib.closing(setup), setup._held() as parts:
             trained.take(self, address, count(self._shape))
             try:
                 super().__init__(
                     "optimizer",
-                    "optimizer_create_with_rule",
+                    "optimizer_create_from",
+                    parts,
                     setting_texts(settings),
                     address,
                     count(self._shape),
-                    tensors,
-                    meeting_place,
-                    self._interrupt.handle,
-                    rule,
                 )
             except BaseException:
                 trained.give_back(self)
@@ -173,7 +189,8 @@ class Optimizer(Handle, RunBlock):
         """Hands new warnings of the report to Python's `warnings`."""
         known = ctypes.c_size_t()
         self._do("warning_count", ctypes.byref(known))
-        if known.value > len(self._shown):
+        if known.value > self._warned:
+            self._warned = known.value
             texts = self.report()["warnings"]
             new = [text for text in texts if text not in self._shown]
             self._shown = texts  # also where the first of them is raised as an error
@@ -226,13 +243,13 @@ class Optimizer(Handle, RunBlock):
         place of the loss of this one. A block of `with` that raises does so by itself."""
         self._do("give_up", encoded("reason", reason))
 
-    def ask_to_stop(self) -> None:
+    def ask_to_end(self) -> None:
         """Wants all nodes to end together: their steps raise Ended, and change nothing, after a round
         that all agree on. May be called from any thread, or by a signal's handler."""
         with self._beside() as handle:
             if handle is None:
                 raise Refused("optimizer: it is closed")
-            library.sotto_optimizer_ask_to_stop(handle)
+            library.sotto_optimizer_ask_to_end(handle)
 
     def drain(self) -> None:
         """Waits until this node's exchanges are complete."""

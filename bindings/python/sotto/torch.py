@@ -512,9 +512,9 @@ class DistributedOptimizer(torch.optim.Optimizer, RunBlock):
         if self._rule is not None:
             self._rule.release()
 
-    def ask_to_stop(self) -> None:
-        """As Optimizer.ask_to_stop."""
-        self.optimizer.ask_to_stop()
+    def ask_to_end(self) -> None:
+        """As Optimizer.ask_to_end."""
+        self.optimizer.ask_to_end()
 
     def close(self) -> None:
         """Leaves the run; the module keeps its parameters, and the wrapped optimizer its state."""

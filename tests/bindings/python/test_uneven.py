@@ -62,7 +62,7 @@ def test_a_block_that_ended_leaves_waits_for_all_nodes():
             with sotto.Optimizer(x, nodes=COUNT, rank=rank, store=store) as optimizer:
                 while True:
                     if rank == 2 and optimizer.round == 5:
-                        optimizer.ask_to_stop()
+                        optimizer.ask_to_end()
                     optimizer.step(x - numpy.float32(rank))
                     last = optimizer.round
         rounds.append(last)

@@ -61,7 +61,7 @@ def train(x: NDArray[numpy.float32], folder: pathlib.Path) -> None:
         optimizer.save_file(folder / "state")
         optimizer.load_file("state")
         takes_text(str(optimizer.report()["nodes"]))
-        optimizer.ask_to_stop()
+        optimizer.ask_to_end()
         takes_number(optimizer.finish_with_mean(x))
     sotto.Optimizer(x, layout={"weight": (8, 100)}).close()
 
