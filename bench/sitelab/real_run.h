@@ -101,7 +101,7 @@ class RealRun final : private sites::FaultTarget {
   void look_at_sites();
   void look_for_hangs();
   std::vector<std::string> words_of(Rank site) const;
-  bool lies(Rank site) const { return plan_.lie_of(site).has_value(); }
+  bool lies(Rank site) const { return plan_.lie_of(site) != nullptr; }
   void take_footprints();
   void look_at_states();
   bool all_done() const;
