@@ -29,23 +29,25 @@ using std::chrono::nanoseconds;
 
 /// It looks this often whether it is to stop.
 constexpr std::chrono::milliseconds kSlice{20};
-/// A round of a site that is always late takes this much of the others' patience.
-constexpr double kShareOfPatience = 0.9;
 
 /// Channels whose user lies in what it sends.
 class LyingChannels final : public Channels {
  public:
-  LyingChannels(std::unique_ptr<Channels> channels, LieKind kind, std::size_t dimension,
-                const std::string& compressor)
+  LyingChannels(std::unique_ptr<Channels> channels, const PlannedLie& lie, std::size_t dimension,
+                const std::string& compressor, sites::MixingKind exchange, std::uint64_t seed)
       : channels_(std::move(channels)),
-        kind_(kind),
-        dimension_(dimension),
-        compressor_(make_compressor(compressor)) {}
+        lie_(lie),
+        compressor_(make_compressor(compressor)),
+        form_{.dimension = dimension, .exchange = exchange, .compressor = compressor_.get()},
+        random_({.seed = seed, .rank = 3, .purpose = Purpose::faults}) {}
 
   std::string address() const override { return channels_->address(); }
   Status send(Rank peer, std::span<const std::byte> message) override {
-    const auto said = sites::lie_about(kind_, message, dimension_, *compressor_);
-    return said ? channels_->send(peer, *said) : Status();
+    Status status;
+    for (const auto& said : sites::lie_about(lie_, message, form_, random_)) {
+      status = status.ok() ? channels_->send(peer, said) : status;
+    }
+    return status;
   }
   Result<ChannelEvent> poll(Deadline deadline) override { return channels_->poll(deadline); }
   void close(Rank peer, std::chrono::milliseconds pause) override { channels_->close(peer, pause); }
@@ -55,9 +57,10 @@ class LyingChannels final : public Channels {
 
  private:
   std::unique_ptr<Channels> channels_;
-  const LieKind kind_;
-  const std::size_t dimension_;
+  const PlannedLie lie_;
   std::unique_ptr<Compressor> compressor_;
+  const sites::MessageForm form_;
+  RandomStream random_;
 };
 
 std::unique_ptr<Channels> open_channels(const SiteOptions& options, std::size_t message_bytes) {
@@ -70,10 +73,10 @@ std::unique_ptr<Channels> open_channels(const SiteOptions& options, std::size_t 
 
 class Liar {
  public:
-  Liar(const FaultPlan& plan, const LiarOptions& options, LieKind kind)
+  Liar(const FaultPlan& plan, const LiarOptions& options, const PlannedLie& lie)
       : plan_(plan),
         options_(options),
-        kind_(kind),
+        lie_(lie),
         files_(options.folder, options.site, options.seed),
         site_options_(options_of(plan)),
         task_(make_site_task(plan, options.site)),
@@ -84,8 +87,8 @@ class Liar {
     setup.incarnation = draw_incarnation();
     setup.life = SiteFolder::life_by_clock();
     site_.emplace(std::move(setup));
-    channels_.emplace(open_channels(site_options_, site_->max_message_bytes()), kind,
-                      parameters_.size(), site_options_.compressor);
+    channels_.emplace(open_channels(site_options_, site_->max_message_bytes()), lie_,
+                      parameters_.size(), site_options_.compressor, plan.exchange, options.seed);
     links_.emplace(*site_, *channels_, *site_options_.security.peers, site_options_.rank,
                    site_options_.exchange, [](const SiteEvent&) {});
   }
@@ -131,8 +134,8 @@ class Liar {
         (void)site_->put_back();
       }
     }
-    if (kind_ == LieKind::late) {
-      const double lasts = kShareOfPatience * static_cast<double>(plan_.patience);
+    if (lie_.kind == LieKind::late && random_.uniform() < lie_.often) {
+      const double lasts = lie_.strength_of() * static_cast<double>(plan_.patience);
       if (Status status = serve(nanoseconds(std::llround(lasts))); !status.ok()) {
         return status;
       }
@@ -152,7 +155,8 @@ class Liar {
 
   const FaultPlan& plan_;
   const LiarOptions& options_;
-  const LieKind kind_;
+  const PlannedLie lie_;
+  RandomStream random_{{.rank = 4, .purpose = Purpose::faults}};  ///< rounds that it is late in
   const SiteFiles files_;
   SiteOptions site_options_;
   std::unique_ptr<Task> task_;
@@ -166,11 +170,11 @@ class Liar {
 }  // namespace
 
 Status run_liar(const FaultPlan& plan, const LiarOptions& options) {
-  const auto kind = plan.lie_of(options.site);
-  if (!kind) {
+  const PlannedLie* lie = plan.lie_of(options.site);
+  if (lie == nullptr) {
     refuse("liar", fmt::to_string(options.site), "the site is honest in this plan");
   }
-  return Liar(plan, options, *kind).lie();
+  return Liar(plan, options, *lie).lie();
 }
 
 }  // namespace sotto::sitelab

@@ -17,6 +17,9 @@ constexpr auto kMints = std::to_array({"mints"sv});
 constexpr auto kKills = std::to_array({"barred"sv, "spoils"sv});
 constexpr auto kLate = std::to_array({"late"sv});
 constexpr auto kAhead = std::to_array({"far-ahead"sv});
+constexpr auto kStints = std::to_array({"takes"sv});
+constexpr auto kDenies = std::to_array({"confirms-nothing"sv});
+constexpr auto kBreaksRules = std::to_array({"offence"sv, "broke-rule"sv});
 
 bool is_event_of(const std::string& event, std::span<const std::string_view> words) {
   return std::ranges::any_of(
@@ -61,6 +64,13 @@ std::span<const std::string_view> words_for(LieKind kind) {
       return kLate;
     case LieKind::ahead:
       return kAhead;
+    case LieKind::stints:
+      return kStints;
+    case LieKind::denies:
+      return kDenies;
+    case LieKind::garbles:
+    case LieKind::floods:
+      return kBreaksRules;
   }
   return {};
 }
@@ -68,8 +78,8 @@ std::span<const std::string_view> words_for(LieKind kind) {
 void Naming::see_status(Rank by, const SiteStatus& status) {
   for (std::size_t k = 0; k < status.listed.size(); ++k) {
     const Rank peer = status.listed[k];
-    const auto lie = plan_.lie_of(peer);
-    if (lie && std::ranges::count(words_for(*lie), status.reasons[k]) > 0) {
+    const PlannedLie* lie = plan_.lie_of(peer);
+    if (lie != nullptr && std::ranges::count(words_for(lie->kind), status.reasons[k]) > 0) {
       seen_[{by, peer}].status = true;
     }
   }
@@ -93,10 +103,10 @@ void Naming::see_log(Rank by, const std::vector<LogEntry>& log) {
     if (entry.peer < 0) {
       continue;
     }
-    const auto lie = plan_.lie_of(entry.peer);
-    if (lie && is_event_of(entry.event, words_for(*lie))) {
+    const PlannedLie* lie = plan_.lie_of(entry.peer);
+    if (lie != nullptr && is_event_of(entry.event, words_for(lie->kind))) {
       seen_[{by, entry.peer}].log = true;
-    } else if (!lie && accuses(entry.event)) {
+    } else if (lie == nullptr && accuses(entry.event)) {
       ++honest_accused_;
     }
   }
@@ -108,7 +118,7 @@ std::vector<NamedLiar> Naming::named(const std::vector<std::vector<Rank>>& neigh
     for (const Rank site : lie.sites) {
       NamedLiar& one = all.emplace_back(NamedLiar{.site = site, .kind = lie.kind});
       for (const Rank by : neighbours[static_cast<std::size_t>(site)]) {
-        if (plan_.lie_of(by)) {
+        if (plan_.lie_of(by) != nullptr) {
           continue;
         }
         const auto found = seen_.find({by, site});

@@ -81,7 +81,7 @@ class RealFleet {
   /// The neighbours of a site in the plan's graph.
   std::vector<Rank> neighbours(Rank site) const;
   /// Whether the plan says so.
-  bool lies(Rank site) const { return plan_.lie_of(site).has_value(); }
+  bool lies(Rank site) const { return plan_.lie_of(site) != nullptr; }
   /// Whether any site has a process.
   bool any_runs() const;
   std::uint64_t starts() const { return starts_; }

@@ -38,6 +38,13 @@ void check_real(const FaultPlan& plan) {
   if (!plan.lies.empty() && plan.exchange == sites::MixingKind::secure_mean) {
     refuse("liar", plan.title, "real sites that sum in secret do not lie");
   }
+  const bool turns = std::ranges::any_of(plan.lies, [](const PlannedLie& lie) {
+    return lie.at > 0 || lie.lasting != kNever || lie.restarts;
+  });
+  if (turns || plan.random_lies.liars > 0) {
+    refuse("liar", plan.title,
+           "real sites lie from their beginning to their end, and are named by the plan");
+  }
   if (plan.sites > kMostProcesses) {
     refuse("sites", fmt::to_string(plan.sites),
            fmt::format("each is a process with relays to its peers: {} at most", kMostProcesses));

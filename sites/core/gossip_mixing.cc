@@ -74,6 +74,7 @@ void GossipMixing::rearrange(std::span<const std::size_t> from) {
     }
   }
   replicas_ = std::move(next);
+  bound_.rearrange(from);
   if (!setup_.rule.empty()) {
     const std::size_t d = setup_.parameters.size();
     rule_ = make_aggregation(setup_.rule, replicas_.size(), d, *setup_.ops);
@@ -182,7 +183,7 @@ Status GossipMixing::check_payload(std::span<const std::byte> payload) const {
 }
 
 Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
-                                      bool /*barred*/) {
+                                      Credit /*credit*/) {
   Copy& copy = replicas_[peer];
   ByteReader in(payload);
   const auto version = in.read<std::uint64_t>();
@@ -266,7 +267,7 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
       continue;
     }
     const double distance = distance_between(copy.model, own_.model);
-    bound_.pulled(distance);
+    bound_.pulled(peer.peer, distance);
     const bool cut = distance > longest;
     const bool absurd = PullBound::absurd(distance, longest, length);
     const double part = absurd ? 0 : peer.part * (distance > reach ? reach / distance : 1);
@@ -318,7 +319,7 @@ void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
     const double distance = distance_between(copy.model, x);
     const bool absurd = PullBound::absurd(distance, longest, length);
     if (peer.part > 0) {  // told once for each parcel: a copy stays until the next one
-      bound_.pulled(distance);
+      bound_.pulled(peer.peer, distance);
       peer.influence = {
           .distance = distance, .cut = distance > longest ? 1U : 0U, .absurd = absurd};
     }

@@ -46,7 +46,7 @@ class GossipMixing final : public Mixing {
   Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
   Status check_payload(std::span<const std::byte> payload) const override;
   Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
-                          bool barred) override;
+                          Credit credit) override;
   bool wants_whole(std::size_t peer) const override { return !replicas_[peer].held(); }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
   Status move_to(std::span<const float> model) override;

@@ -69,20 +69,34 @@ struct Influence {
   bool absurd = false;        ///< one pull was longer than any honest site's (PullBound::absurd)
   double excess = 0;          ///< mass of its parcels beyond what a parcel may hold
   std::uint64_t parcels = 0;  ///< push-sum: parcels taken in
+  /// Push-sum: the mass of the lightest of them, as a part of the least mass that a site holds,
+  /// less what η holds back; none: none was taken in.
+  std::optional<double> lightest{};
   /// Adds what another parcel of the neighbour did.
   void add(const Influence& more) {
     moved += more.moved;
     distance = std::max(distance, more.distance);  // none is less than any
     excess += more.excess;
     parcels += more.parcels;
+    if (more.lightest) {
+      lightest = std::min(lightest.value_or(*more.lightest), *more.lightest);
+    }
     cut += more.cut;
     absurd = absurd || more.absurd;
   }
 };
 
+/// How a neighbour's parcels count.
+enum class Credit : std::uint8_t {
+  whole,      ///< as they are, within their bounds
+  own_model,  ///< as this site's own model: the neighbour is barred
+  nothing,    ///< with no mass either: the neighbour takes nothing from this site
+};
+
 /// The result of taking in a parcel.
 struct TakenIn {
-  double mass = 0;  ///< mass in the parcel
+  double mass = 0;     ///< mass in the parcel
+  double counted = 0;  ///< mass with which it counts; the rest is lowered
   Influence influence = {};
 };
 
@@ -151,10 +165,10 @@ class Mixing {
 
   /// Checks a payload as far as that goes without decoding it.
   virtual Status check_payload(std::span<const std::byte> payload) const = 0;
-  /// Applies a payload that was checked; one of a barred peer counts as this site's own model. On
-  /// a fault nothing has changed.
+  /// Applies a payload that was checked, which counts as `credit` says. On a fault nothing has
+  /// changed.
   virtual Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
-                                  bool barred) = 0;
+                                  Credit credit) = 0;
   /// The whole copy is due from this peer.
   virtual bool wants_whole(std::size_t peer) const = 0;
   /// Ends a round in which all has been taken in: sets the parameters. A fault is final.

@@ -62,6 +62,18 @@ void Neighbour::note_parcels(bool too_heavy) {
   heavy = too_heavy ? std::min(heavy + kHeavyRound, kMostHeavy) : heavy - std::min<Round>(heavy, 1);
 }
 
+void Neighbour::note_giving(bool was_given) {
+  // An honest site holds the least mass at least, and gives each of those that it tells its share.
+  // It lists as many sites as its hello says, or a few more by now.
+  constexpr double kMore = 2;
+  constexpr Round kMostLean = 4 * kLongWhile;
+  const bool thin = influence.lightest && up() &&
+                    *influence.lightest * kMore * (1 + static_cast<double>(channel.degree)) < 1;
+  const Round gave = thin ? 0 : 2 * influence.parcels;
+  lean = std::min(lean + (thin ? kHeavyRound : 0) + (was_given ? 1 : 0), kMostLean);
+  lean -= std::min(lean, gave);
+}
+
 void Neighbour::begin_anew() {
   out = {};  // what was under way is lost to the site, whether it had that or not
   in = {};

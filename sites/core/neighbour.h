@@ -87,6 +87,9 @@ struct Neighbour {
   Round mute_rounds = 0;  ///< rounds in which it was heard and sent no parcel, since its latest one
   /// Eight for each round in which its parcels had more mass than they may, less one for others.
   Round heavy = 0;
+  /// Eight for each round in which it gave a parcel with less mass than an honest site's, one for
+  /// each parcel that it was given, less two for each honest one that it gave.
+  Round lean = 0;
   /// Mass that it was given less mass that it gave; what was long ago counts less and less.
   double drawn = 0;
   FarPulls far_pulls;
@@ -94,7 +97,8 @@ struct Neighbour {
   bool gives = false;      ///< it has the habit PeerHabit::gives
   bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
   Freshness freshness;
-  double part = 0;  ///< part of its pull that counts in this collect; 0: nothing came
+  bool given = false;  ///< a parcel was made for it in this round
+  double part = 0;     ///< part of its pull that counts in this collect; 0: nothing came
   Lead lead;
   Punctuality punctuality;
   Punctuality answering;  ///< punctuality of its answers about sums
@@ -113,8 +117,20 @@ struct Neighbour {
   /// Whether the peer's parcels count as the site's own model: it is barred, or has claimed more
   /// mass than a site may for a long while.
   bool ignored(Round round) const { return barred(round) || heavy >= kMostHeavy; }
+  /// How the peer's parcels count in this round of the site. One that takes nothing would raise the
+  /// mass of all others by what it sends, without end.
+  Credit credit(Round round) const {
+    return full_rounds >= kLongWhile ? Credit::nothing
+           : ignored(round)          ? Credit::own_model
+                                     : Credit::whole;
+  }
   /// Notes the round's parcels, and whether one had more mass than it may.
   void note_parcels(bool too_heavy);
+  /// Notes what it gave in the round, where it was made a parcel or not.
+  void note_giving(bool was_given);
+  /// Whether it takes, and gives less than any honest site does: for long, or in parcels that no
+  /// honest site makes.
+  bool gives_too_little() const { return lean >= kLongWhile; }
 
   /// Blames the peer for harm to the model, done or tried, that no honest site does, in this round
   /// of the site. Once may be an accident; from the second time on the peer is barred for a while,

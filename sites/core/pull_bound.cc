@@ -53,9 +53,28 @@ void PullBound::arrived(std::span<const float> z) {
   }
 }
 
+bool PullBound::has_enough_pulls() const {
+  std::size_t all = 0;
+  for (const auto& pulls : pulls_) {
+    all += pulls.size();
+  }
+  return all >= kEnough;
+}
+
+double PullBound::usual() const {
+  std::vector<double> medians;
+  for (const auto& pulls : pulls_) {
+    if (!pulls.empty()) {
+      medians.push_back(lower_median(pulls));
+    }
+  }
+  return lower_median(medians);
+}
+
 double PullBound::longest(double length) const {
-  if (!steps_ && pulls_.size() >= kEnough) {
-    return std::max(kUsual * lower_median(pulls_), kResolved * length);
+  const bool enough = has_enough_pulls();
+  if (!steps_ && enough) {
+    return std::max(kUsual * usual(), kResolved * length);
   }
   if (!(step_ > 0)) {
     return std::numeric_limits<double>::infinity();
@@ -64,12 +83,12 @@ double PullBound::longest(double length) const {
   if (!kept_) {
     return steps;
   }
-  if (pulls_.size() < kEnough) {
+  if (!enough) {
     // With error feedback v is at most 2 ‖x‖ / kept long, and C(v) no longer; twice that, as the
     // neighbour's model is another one.
     return std::max(steps, 2 * (1 + 2 / *kept_) * length);
   }
-  return std::max(steps, kUsual * lower_median(pulls_));
+  return std::max(steps, kUsual * usual());
 }
 
 double PullBound::reach(double length) const {
@@ -77,18 +96,28 @@ double PullBound::reach(double length) const {
     return longest(length);
   }
   const double medians = kept_ ? kUneven : 1;
-  return pulls_.size() < kEnough ? medians * length
-                                 : std::max(medians * lower_median(pulls_), kResolved * length);
+  return has_enough_pulls() ? std::max(medians * usual(), kResolved * length) : medians * length;
 }
 
-void PullBound::pulled(double distance) {
+void PullBound::pulled(std::size_t peer, double distance) {
   if (!kept_ && steps_) {
     return;
   }
-  pulls_.push_back(distance);
-  if (pulls_.size() > kRemembered) {
-    pulls_.pop_front();
+  pulls_.resize(std::max(pulls_.size(), peer + 1));
+  pulls_[peer].push_back(distance);
+  if (pulls_[peer].size() > kRemembered) {
+    pulls_[peer].pop_front();
   }
+}
+
+void PullBound::rearrange(std::span<const std::size_t> from) {
+  std::vector<std::deque<double>> next(from.size());
+  for (std::size_t k = 0; k < from.size(); ++k) {
+    if (from[k] < pulls_.size()) {
+      next[k] = std::move(pulls_[from[k]]);
+    }
+  }
+  pulls_ = std::move(next);
 }
 
 Status PullBound::load(ByteReader& in) {

@@ -4,8 +4,9 @@
 // is not. With S the longest step of the last rounds, a pull d is cut to K S in length. A pull may
 // always be a few units in the last place of the model's values long, or a model that stands still
 // would never move again. What a compressor makes of a model is no model: there a pull may also be
-// as long as kUsual times the median of the latest pulls, which a minority of liars cannot lift;
-// until there are enough of them, a multiple of the model's own length.
+// as long as kUsual times the median of the neighbours' latest pulls, in which each neighbour has
+// one vote and which a minority of liars cannot lift, however many parcels they send; until there
+// are enough of them, a multiple of the model's own length.
 //
 // A site that never steps, as an observer, has that median alone. There a pull counts with the
 // median's length at most: could a liar pull K times as far as others, it would move the model,
@@ -59,8 +60,9 @@ class PullBound {
   /// Medians with which a pull of a compressor's counts at a site that never stepped: those that
   /// bring what others withheld are longer than usual.
   static constexpr double kUneven = 2;
-  /// Pulls of which the median is taken; and how many there must be.
-  static constexpr std::size_t kRemembered = 64;
+  /// Pulls of each neighbour that are remembered, of whose median the median is taken; and how many
+  /// there must be of all.
+  static constexpr std::size_t kRemembered = 16;
   static constexpr std::size_t kEnough = 8;
 
   /// `kept` is the part of ‖x‖² that the compressor keeps of a vector, typically; none: all of it.
@@ -90,8 +92,10 @@ class PullBound {
   static bool absurd(double distance, double longest, double length) {
     return distance > std::max(kAbsurd * longest, kFar * length);
   }
-  /// Notes a pull's length, before it was cut: once a round for each neighbour.
-  void pulled(double distance);
+  /// Notes the length of a neighbour's pull, before it was cut: once a round for each.
+  void pulled(std::size_t peer, double distance);
+  /// As Mixing::rearrange.
+  void rearrange(std::span<const std::size_t> from);
   /// S
   double longest_step() const { return step_; }
 
@@ -101,14 +105,19 @@ class PullBound {
   Status load(ByteReader& in);
 
  private:
+  bool has_enough_pulls() const;
+  /// The lower median of each neighbour's median pull: one neighbour has one vote, however often
+  /// it sends.
+  double usual() const;
+
   PullLimits limits_;
   std::optional<double> kept_;
   double step_ = 0;
-  bool steps_ = false;           ///< a step was taken, ever
-  bool stepped_ = false;         ///< there was a step in this round
-  std::vector<float> from_;      ///< z before the round's first step
-  std::optional<double> moved_;  ///< distance from there, where it is known already
-  std::deque<double> pulls_;
+  bool steps_ = false;                     ///< a step was taken, ever
+  bool stepped_ = false;                   ///< there was a step in this round
+  std::vector<float> from_;                ///< z before the round's first step
+  std::optional<double> moved_;            ///< distance from there, where it is known already
+  std::vector<std::deque<double>> pulls_;  ///< the latest ones, by neighbour
 };
 
 }  // namespace sotto::sites

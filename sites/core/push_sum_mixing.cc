@@ -407,7 +407,7 @@ Result<Influence> PushSumMixing::add_share(std::size_t peer, std::span<const std
   const double longest = counts_not ? 0 : bound_.reach(length);
   const bool cut = distance > longest;
   if (!barred && std::exchange(noted_, peer) != peer) {
-    bound_.pulled(distance);
+    bound_.pulled(peer, distance);
   }
   Influence influence{.moved = std::min(distance, longest) * counts / (mass_ + counts),
                       .distance = distance,
@@ -491,9 +491,18 @@ Status PushSumMixing::pull_by(double mass) {
 }
 
 Result<TakenIn> PushSumMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
-                                       bool barred) {
-  const double given = read_header(payload).mass;
-  auto influence = add_share(peer, payload, barred || mints(given));
+                                       Credit credit) {
+  const ShareHeader header = read_header(payload);
+  const double given = header.mass;
+  if (credit == Credit::nothing) {
+    const auto whole = is_last(header) ? 1.0F : static_cast<float>(header.share);
+    if (Status status = read_values(payload, whole); !status.ok()) {
+      return status;
+    }
+    balance_.lowered += given;
+    return TakenIn{.mass = given, .influence = {.parcels = 1}};
+  }
+  auto influence = add_share(peer, payload, credit == Credit::own_model || mints(given));
   if (!influence) {
     return influence.status();
   }
@@ -502,7 +511,9 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t peer, std::span<const std::by
   balance_.lowered += given - counts;
   influence->excess = mints(given) ? given - counts : 0;
   influence->parcels = 1;
-  return TakenIn{given, *influence};
+  influence->lightest =
+      given / (setup_.mass.least * static_cast<double>(setup_.consensus_stepsize));
+  return TakenIn{given, counts, *influence};
 }
 
 Status PushSumMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> /*peers*/) {

@@ -45,7 +45,7 @@ class PushSumMixing final : public Mixing {
   std::size_t max_payload() const override;
   double mass() const override { return mass_; }
   MassBalance balance() const override { return balance_; }
-  void rearrange(std::span<const std::size_t> /*from*/) override {}
+  void rearrange(std::span<const std::size_t> from) override { bound_.rearrange(from); }
 
   void begin() override;
   void give_up() override;
@@ -58,7 +58,7 @@ class PushSumMixing final : public Mixing {
   Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
   Status check_payload(std::span<const std::byte> payload) const override;
   Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
-                          bool barred) override;
+                          Credit credit) override;
   bool wants_whole(std::size_t /*peer*/) const override { return false; }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
   Status move_to(std::span<const float> model) override;

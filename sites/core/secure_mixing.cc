@@ -44,7 +44,7 @@ Status SecureMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
 }
 
 Result<TakenIn> SecureMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
-                                      bool /*barred*/) {
+                                      Credit /*credit*/) {
   sum_.add(peer, payload);
   return TakenIn{};
 }
@@ -71,7 +71,7 @@ Status SecureMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> peers) {
   const double reach = bound_.reach(length);
   const bool cut = one > bound_.longest(length);
   const double part = one > reach ? reach / one : 1;
-  bound_.pulled(one);
+  bound_.pulled(0, one);  // of all together
   ops.subtract(next_, setup_.parameters, next_);
   ops.axpy(static_cast<float>(static_cast<double>(setup_.consensus_stepsize) * part), next_,
            setup_.parameters);

@@ -44,7 +44,7 @@ class SecureMixing final : public Mixing {
     return sum_.check_payload(payload);
   }
   Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
-                          bool barred) override;
+                          Credit credit) override;
   bool wants_whole(std::size_t /*peer*/) const override { return false; }
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
   Status move_to(std::span<const float> model) override {

@@ -125,6 +125,7 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
     }
   }
   beginning_.rearrange(place);
+  models_.rearrange(place);
   peers_ = std::move(next);
   mixing_->rearrange(from);
   if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
@@ -161,6 +162,12 @@ bool Site::try_begin(bool waited) {
   if (phase_ != Phase::waiting) {
     return true;
   }
+  if (!trained_ && !models_.empty() && (waited || !may_hear_second_model())) {
+    take_over_model();
+  }
+  if (!trained_ && !models_.empty()) {
+    return false;
+  }
   if (trained_ && !waited && beginning_.doubtful() && !has_second_opinion()) {
     return false;
   }
@@ -177,6 +184,31 @@ bool Site::try_begin(bool waited) {
     begin();
   }
   return phase_ != Phase::waiting;
+}
+
+bool Site::may_hear_second_model() const {
+  for (std::size_t k = 0; !models_.enough() && k < peers_.size(); ++k) {
+    const Neighbour& peer = peers_[k];
+    const bool may = peer.up() ? peer.channel.model_due : !peer.refused.has_value();
+    if (peer.entry.hears && may && !models_.has(k)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Site::take_over_model() {
+  const OfferedModel model = models_.choose(setup_.parameters);
+  if (outer_) {
+    outer_->begin(setup_.parameters);  // where the site goes back to, should this one be spoilt
+  }
+  keep_model();
+  Influence& influence = peers_[model.peer].influence;
+  influence.moved = distance_between(model.values, setup_.parameters);
+  influenced_ = influence.moved > 0;
+  setup_.ops->copy(model.values, setup_.parameters);
+  trained_ = true;
+  beginning_.take_over(model.peer, model.round);
 }
 
 void Site::begin() {
@@ -213,6 +245,7 @@ void Site::give_up() {
   offered_ = 0;
   trained_ = false;
   beginning_.give_up();
+  models_.clear();
   influenced_ = false;
   loaded_ = outdated_ = false;
   sum_round_.give_up();
@@ -310,6 +343,7 @@ void Site::post(std::span<const Addressee> to) {
       continue;
     }
     any = reached[addressee.peer] = true;
+    peers_[addressee.peer].given = true;
     peers_[addressee.peer].drawn += addressee.mass;
     const Sequence sequence = peers_[addressee.peer].out.push(
         {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
@@ -378,7 +412,7 @@ Status Site::collect() {
     if (peers_[k].heard() && !peers_[k].draining) {
       mixed.push_back({.peer = k,
                        .degree = peers_[k].channel.degree,
-                       .barred = peers_[k].ignored(round_),
+                       .barred = peers_[k].credit(round_) != Credit::whole,
                        .part = peers_[k].part});
     }
   }
@@ -414,6 +448,10 @@ void Site::keep_model() {
 
 void Site::begin_intake() {
   keep_model();
+  // Where sites sum in secret one sends nothing as long as it has not met all others, as this site
+  // may not have either.
+  const bool can_send =
+      mixing_->secure_sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
   for (Neighbour& peer : peers_) {
     peer.influence = {};
     peer.part = 0;
@@ -423,7 +461,8 @@ void Site::begin_intake() {
     }
     const bool silent = peer.heard() && peer.in.pending().empty();
     peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
-    peer.mute_rounds = peer.in.pending().empty() ? peer.mute_rounds + (silent ? 1U : 0U) : 0U;
+    peer.mute_rounds =
+        peer.in.pending().empty() ? peer.mute_rounds + (silent && can_send ? 1U : 0U) : 0U;
   }
   time_ = {};
 }
@@ -448,8 +487,9 @@ void Site::end_intake(std::span<const MixedPeer> mixed) {
 
 void Site::note_habits() {
   // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
-  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named;
-  // and one that gave as much, in shares of half its mass, while this site's mass is high.
+  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named
+  // if it gives less than an honest site that is drained itself; and one that gave as much, in
+  // shares of half its mass, while this site's mass is high.
   constexpr double kShares = 8;
   constexpr double kHigh = 2;
   constexpr double kForgets = 1.0 / 1024;
@@ -458,13 +498,20 @@ void Site::note_habits() {
   const bool weighs = setup_.exchange == MixingKind::push_sum && !setup_.observer;
   low_rounds_ = weighs && mass <= 2 * setup_.mass.least ? low_rounds_ + 1 : 0;
   high_rounds_ = weighs && mass >= kHigh ? high_rounds_ + 1 : 0;
+  const bool has_other_income = std::ranges::any_of(peers_, [](const Neighbour& peer) {
+    return peer.entry.hears && !(peer.entry.tells && (!peer.up() || peer.told()));
+  });
   for (Neighbour& peer : peers_) {
     if (peer.influence.parcels > 0) {
       peer.note_parcels(peer.influence.excess > 0);
     }
     peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
     peer.drawn -= kForgets * peer.drawn;
-    peer.takes = low_rounds_ >= kLongWhile && peer.drawn > much && !peer.observer;
+    peer.note_giving(std::exchange(peer.given, false));
+    // One that may not send here gives nothing by right, and what it took may come back by others.
+    const bool owes =
+        peer.entry.hears && peer.channel.tells_us ? peer.gives_too_little() : !has_other_income;
+    peer.takes = low_rounds_ >= kLongWhile && peer.drawn > much && !peer.observer && owes;
     // Along an edge that is used one way more goes that way, whoever is honest.
     peer.gives =
         high_rounds_ >= kLongWhile && peer.told() && peer.heard() && -peer.drawn > much * mass / 2;
@@ -531,7 +578,7 @@ void Site::take_in(std::size_t peer) {
   while (!from.in.pending().empty() && due(from)) {
     const Round theirs = from.in.pending().front().round;
     const auto taken =
-        mixing_->take_in(peer, from.in.pending().front().payload, from.ignored(round_));
+        mixing_->take_in(peer, from.in.pending().front().payload, from.credit(round_));
     if (!taken) {
       from.in.drop_pending();
       // The fault is told by the peer's state.
@@ -539,7 +586,7 @@ void Site::take_in(std::size_t peer) {
       return;
     }
     from.influence.add(taken->influence);
-    from.drawn -= taken->mass - taken->influence.excess;
+    from.drawn -= taken->counted;
     from.part = part;
     from.freshness.note({.own = offered_, .theirs = theirs});
     from.in.apply_first(taken->mass);

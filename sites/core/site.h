@@ -48,6 +48,7 @@
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
 #include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/offered_models.h>
 #include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/outer_step.h>
 #include <sotto/sites/core/site_setup.h>
@@ -88,9 +89,9 @@ class Site final {
 
   /// Begins, unless the site has begun, as soon as there is a model to train: at the start the
   /// initial model if no peer has a better one, else a neighbour's. True once it has begun.
-  /// `waited` says that the caller will not wait longer for absent peers. A peer that is up and has
-  /// promised its model is waited for in any case: one that does not deliver is the caller's to
-  /// take down.
+  /// `waited` says that the caller will not wait longer for absent peers, nor for a second model
+  /// where one came. A peer that is up and has promised its model is waited for in any case where
+  /// none came: one that does not deliver is the caller's to take down.
   bool try_begin(bool waited);
   /// The model at which gradients are taken.
   std::span<const float> parameters() const { return setup_.parameters; }
@@ -232,6 +233,10 @@ class Site final {
   std::size_t degree() const;  // sites in the list
   /// Whether two or more peers have said which round it is, or no absent peer could still say.
   bool has_second_opinion() const;
+  /// Whether a neighbour may still give a second model to begin from.
+  bool may_hear_second_model() const;
+  /// Begins from one of the models that neighbours gave.
+  void take_over_model();
   /// The round in which the site begins that took a neighbour's model over.
   Round settled_round();
   /// Makes the steps of the round count as the weighting says.
@@ -291,6 +296,7 @@ class Site final {
   Bequest bequest_;
   Round planned_;  // H_i
   Beginning beginning_;
+  OfferedModels models_;
   Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()
   bool influenced_ = false;  // something was taken in since put_back, or ever

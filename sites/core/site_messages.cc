@@ -163,15 +163,7 @@ Status Site::take(std::size_t peer, const Model& model) {
   // The hello may be some rounds older than the model, which says in which round this site begins.
   from.known.round = std::max(from.known.round, model.round);
   if (phase_ == Phase::waiting && !trained_) {
-    if (outer_) {
-      outer_->begin(setup_.parameters);  // where the site goes back to, should this one be spoilt
-    }
-    keep_model();
-    from.influence.moved = distance_between(model.values, setup_.parameters);
-    influenced_ = from.influence.moved > 0;
-    setup_.ops->copy(model.values, setup_.parameters);
-    trained_ = true;
-    beginning_.take_over(peer, model.round);
+    models_.add({.peer = peer, .round = model.round, .values = model.values});
   }
   return {};
 }

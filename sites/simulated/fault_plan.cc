@@ -92,28 +92,6 @@ constexpr std::array<FaultKindInfo, kFaultKindCount> kFaultKinds = {{
      .random = true},
 }};
 
-constexpr std::array<LieKindInfo, 6> kLieKinds = {{
-    {LieKind::takes, "takes", "gives receipts for what it gets, and sends nothing"},
-    {LieKind::swallows, "swallows", "gives neither parcels nor receipts"},
-    {LieKind::mints, "mints", "its parcels say that they hold a mass of 1000"},
-    {LieKind::kills, "kills", "its parcels, and its model for a late site, hold values of 3e37"},
-    {LieKind::late, "late", "each round of it takes nearly as long as the patience"},
-    {LieKind::ahead, "ahead", "says that it has come to a round beyond 2^47"},
-}};
-
-/// The kind of this name in a table of kinds of faults, or of lies.
-template <typename Infos>
-auto parse_kind(const Infos& infos, std::string_view noun, std::string_view name) {
-  for (const auto& info : infos) {
-    if (info.name == name) {
-      return info.kind;
-    }
-  }
-  const auto names = names_of(infos);
-  throw Error(fmt::format("'{}' is no kind of {}{} there are {}", name, noun,
-                          did_you_mean(name, names), fmt::join(names, ", ")));
-}
-
 /// Draws faults one after another.
 class Draw {
  public:
@@ -204,21 +182,32 @@ const FaultKindInfo& fault_kind(FaultKind kind) {
   return kFaultKinds[static_cast<std::size_t>(kind)];
 }
 
-FaultKind parse_fault_kind(std::string_view name) { return parse_kind(kFaultKinds, "fault", name); }
-
-std::span<const LieKindInfo> lie_kinds() { return kLieKinds; }
-
-std::string_view name_of(LieKind kind) { return kLieKinds[static_cast<std::size_t>(kind)].name; }
-
-LieKind parse_lie_kind(std::string_view name) { return parse_kind(kLieKinds, "lie", name); }
-
-std::optional<LieKind> FaultPlan::lie_of(Rank site) const {
-  for (const PlannedLie& lie : lies) {
-    if (std::count(lie.sites.begin(), lie.sites.end(), site) > 0) {
-      return lie.kind;
+FaultKind parse_fault_kind(std::string_view name) {
+  for (const FaultKindInfo& info : kFaultKinds) {
+    if (info.name == name) {
+      return info.kind;
     }
   }
-  return std::nullopt;
+  const auto names = names_of(kFaultKinds);
+  throw Error(fmt::format("'{}' is no kind of fault{} there are {}", name,
+                          did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+const PlannedLie* FaultPlan::lie_of(Rank site) const {
+  for (const PlannedLie& lie : lies) {
+    if (std::count(lie.sites.begin(), lie.sites.end(), site) > 0) {
+      return &lie;
+    }
+  }
+  return nullptr;
+}
+
+FaultPlan with_drawn_lies(FaultPlan plan, std::uint64_t seed) {
+  const std::vector<PlannedLie> drawn =
+      draw_lies(plan.random_lies, plan.sites, plan.exchange, plan.duration, seed);
+  plan.lies.insert(plan.lies.end(), drawn.begin(), drawn.end());
+  plan.random_lies = {};
+  return plan;
 }
 
 std::vector<PlannedFault> draw_faults(const FaultPlan& plan, std::uint64_t seed) {
@@ -254,6 +243,23 @@ void check_fault(const FaultPlan& plan, const PlannedFault& fault) {
   }
 }
 
+namespace {
+
+void check_random_lies(const FaultPlan& plan) {
+  const RandomLies& random = plan.random_lies;
+  if (random.liars > 0 && !plan.lies.empty()) {
+    refuse("liars", fmt::to_string(random.liars), "liars are planned or drawn, not both");
+  }
+  if (random.liars > static_cast<std::uint64_t>(plan.sites)) {
+    refuse("liars", fmt::to_string(random.liars), fmt::format("there are {} sites", plan.sites));
+  }
+  for (const LieKind kind : random.kinds) {
+    check_lies({{.kind = kind}}, plan.sites, plan.exchange);
+  }
+}
+
+}  // namespace
+
 void check_plan(const FaultPlan& plan) {
   const auto topology = make_topology(plan.graph, plan.sites);
   if (topology->nodes() != plan.sites) {
@@ -270,21 +276,8 @@ void check_plan(const FaultPlan& plan) {
   for (const PlannedFault& fault : plan.faults) {
     check_fault(plan, fault);
   }
-  std::vector<Rank> liars;
-  for (const PlannedLie& lie : plan.lies) {
-    for (const Rank rank : lie.sites) {
-      if (rank < 0 || rank >= plan.sites) {
-        refuse("sites", fmt::to_string(rank), fmt::format("there are {}", plan.sites));
-      }
-      if (std::count(liars.begin(), liars.end(), rank) > 0) {
-        refuse("sites", fmt::to_string(rank), "a site lies in one way; it is there twice");
-      }
-      liars.push_back(rank);
-    }
-    if (lie.kind == LieKind::mints && plan.exchange != sites::MixingKind::push_sum) {
-      refuse("kind", "mints", fmt::format("{} has no mass", name_of(plan.exchange)));
-    }
-  }
+  check_lies(plan.lies, plan.sites, plan.exchange);
+  check_random_lies(plan);
   if (plan.random && plan.random->events > 0) {
     const RandomFaults& random = *plan.random;
     if (random.kinds.empty()) {

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/optim/step_rule.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/simulated/lie_plan.h>
 
 namespace sotto {
 
@@ -96,36 +98,6 @@ struct RandomFaults {
   SimTime longest = 0;  ///< longest duration of a fault that lasts
 };
 
-/// What a site that lies does, from its beginning on. It is listed by all its neighbours.
-enum class LieKind : std::uint8_t {
-  takes,     ///< gives receipts for what it gets, and sends nothing
-  swallows,  ///< gives neither parcels nor receipts
-  mints,     ///< its parcels say that they hold a mass of 1000
-  kills,     ///< its parcels, and its model for a late site, hold values of 3e37
-  late,      ///< each round of it takes nearly as long as the others' patience
-  ahead,     ///< says that it has come to a round beyond 2^47
-};
-
-/// The name and a summary of a kind of lie.
-struct LieKindInfo {
-  LieKind kind;
-  std::string_view name;
-  std::string_view summary;
-};
-
-/// All kinds, in the order of the enumeration.
-std::span<const LieKindInfo> lie_kinds();
-/// The name in plans and reports: "takes".
-std::string_view name_of(LieKind kind);
-/// The kind of this name; throws Error listing the names if there is none.
-LieKind parse_lie_kind(std::string_view name);
-
-/// Sites that lie.
-struct PlannedLie {
-  LieKind kind = LieKind::takes;
-  std::vector<Rank> sites;
-};
-
 struct FaultPlan {
   std::string title;
   int sites = 0;
@@ -134,8 +106,12 @@ struct FaultPlan {
   sites::SecureSumRule sum{};  ///< setting of secure sums; secure_mean alone
   std::string compressor = "none";
   std::string rule = {};  ///< rule of aggregation; gossip alone
-  Round interval = 1;     ///< steps of a round
-  Round slack = 0;        ///< rounds that a peer may be behind before it is waited for
+  /// Takes what a round made of the model; none: the model is what was mixed.
+  std::optional<StepRuleOptions> outer = {};
+  sites::StepWeighting weighting = sites::StepWeighting::work;
+  Round interval = 1;   ///< most steps of a round
+  bool uneven = false;  ///< whether sites take 1 … interval steps, by number, in place of all
+  Round slack = 0;      ///< rounds that a peer may be behind before it is waited for
   std::size_t window = 2;
   /// The run ends after `duration`; or, with `rounds`, as soon as all running sites have done so
   /// many rounds, and they must have by then.
@@ -153,10 +129,14 @@ struct FaultPlan {
   std::vector<PlannedFault> faults;
   std::optional<RandomFaults> random = {};
   std::vector<PlannedLie> lies = {};
+  RandomLies random_lies = {};
 
-  /// What this site lies about; nothing: it is honest.
-  std::optional<LieKind> lie_of(Rank site) const;
+  /// What this site lies about, now or at another time; null: it is honest.
+  const PlannedLie* lie_of(Rank site) const;
 };
+
+/// The plan with its random lies drawn, which are planned then. A pure function of plan and seed.
+FaultPlan with_drawn_lies(FaultPlan plan, std::uint64_t seed);
 
 /// The planned faults and the drawn ones, those with a time in its order. A pure function of plan
 /// and seed.

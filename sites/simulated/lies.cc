@@ -1,7 +1,9 @@
 #include <sotto/sites/simulated/lies.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <variant>
 
 #include <sotto/sites/core/message.h>
@@ -9,97 +11,152 @@
 namespace sotto::sites {
 namespace {
 
+using Bytes = std::vector<std::byte>;
+
 /// Share and mass, or version and number of changes, before what a compressor made.
 constexpr std::size_t kPayloadHeader = 2 * sizeof(double);
-constexpr double kMinted = 1000;
-constexpr float kAbsurd = 3e37F;
-/// A round that a site cannot have come to.
-constexpr Round kFarAhead = Round{1} << 47;
+/// The longest message of random bytes.
+constexpr std::uint64_t kMostGarbage = 512;
 
-/// In place of the model's share: one value that is finite, and that no model survives.
-std::vector<std::byte> absurd(std::span<const std::byte> payload, std::size_t dimension,
-                              Compressor& compressor) {
-  std::vector<std::byte> made(payload.begin(), payload.begin() + kPayloadHeader);
-  const bool whole = payload.size() == kPayloadHeader + dimension * sizeof(float);
-  const std::vector<float> values(dimension, kAbsurd);
-  made.resize(kPayloadHeader +
-              std::max(compressor.max_bytes(dimension), sizeof(float) * dimension));
+/// Absurd values in place of the model's, which are finite and which no model survives.
+void spoil(const PlannedLie& lie, std::span<float> values, RandomStream& random) {
+  const auto value = static_cast<float>(lie.strength_of());
+  bool any = false;
+  for (float& one : values) {
+    const bool hit = lie.part >= 1 || random.uniform() < lie.part;
+    one = hit ? value : one;
+    any = any || hit;
+  }
+  if (!any) {
+    values[random.below(values.size())] = value;
+  }
+}
+
+Bytes absurd(const PlannedLie& lie, std::span<const std::byte> payload, const MessageForm& form,
+             RandomStream& random) {
+  Bytes made(payload.begin(), payload.end());
+  if (form.exchange == MixingKind::secure_mean) {
+    made.back() ^= std::byte{0x40};  // what is masked adds up no more
+    return made;
+  }
+  std::vector<float> values(form.dimension);
+  const bool whole = payload.size() == kPayloadHeader + form.dimension * sizeof(float);
   if (whole) {
-    std::memcpy(made.data() + kPayloadHeader, values.data(), dimension * sizeof(float));
-    made.resize(payload.size());
+    std::memcpy(values.data(), payload.data() + kPayloadHeader, form.dimension * sizeof(float));
+  }
+  spoil(lie, values, random);
+  if (whole) {
+    std::memcpy(made.data() + kPayloadHeader, values.data(), form.dimension * sizeof(float));
   } else {
+    made.resize(kPayloadHeader + form.compressor->max_bytes(form.dimension));
     made.resize(kPayloadHeader +
-                compressor.encode(values, {}, std::span(made).subspan(kPayloadHeader)));
+                form.compressor->encode(values, {}, std::span(made).subspan(kPayloadHeader)));
   }
   return made;
 }
 
-std::vector<std::byte> with_mass(std::span<const std::byte> payload, double mass) {
-  std::vector<std::byte> made(payload.begin(), payload.end());
-  std::memcpy(made.data() + sizeof(double), &mass, sizeof mass);
+/// The parcel with another mass; its model stays, as far as a share of 1 at most allows.
+Bytes with_mass(std::span<const std::byte> payload, double mass) {
+  constexpr double kLeastShare = 0x1p-64;
+  Bytes made(payload.begin(), payload.end());
+  double share = 0;
+  double held = 0;
+  std::memcpy(&share, made.data(), sizeof share);
+  std::memcpy(&held, made.data() + sizeof share, sizeof held);
+  share = std::clamp(share * mass / held, kLeastShare, 1.0);
+  std::memcpy(made.data(), &share, sizeof share);
+  std::memcpy(made.data() + sizeof share, &mass, sizeof mass);
   return made;
 }
 
-std::optional<std::vector<std::byte>> lie_in(LieKind kind, Parcel parcel, std::size_t dimension,
-                                             Compressor& compressor) {
-  std::vector<std::byte> payload;
-  switch (kind) {
+std::vector<Bytes> lie_in(const PlannedLie& lie, std::span<const std::byte> message, Parcel parcel,
+                          const MessageForm& form, RandomStream& random) {
+  Bytes payload;
+  switch (lie.kind) {
     case LieKind::takes:
     case LieKind::swallows:
-      return std::nullopt;
+      return {};
     case LieKind::mints:
-      payload = with_mass(parcel.payload, kMinted);
+      payload = with_mass(parcel.payload, lie.strength_of());
+      break;
+    case LieKind::stints:
+      payload = with_mass(parcel.payload,
+                          std::max(mass_in(message, form.dimension) * lie.strength_of(), 0x1p-64));
       break;
     case LieKind::kills:
-      payload = absurd(parcel.payload, dimension, compressor);
+      payload = absurd(lie, parcel.payload, form, random);
       break;
-    case LieKind::late:
-    case LieKind::ahead:
-      return encode(parcel);
+    default:
+      return {Bytes(message.begin(), message.end())};
   }
   parcel.payload = payload;
-  return encode(parcel);
+  return {encode(parcel)};
+}
+
+std::vector<Bytes> lie_in(const PlannedLie& lie, Hello hello) {
+  if (lie.kind == LieKind::takes || lie.kind == LieKind::swallows) {
+    hello.next = hello.oldest;  // nothing is to come
+  }
+  if (lie.kind == LieKind::ahead && hello.has_model) {
+    hello.round += static_cast<Round>(lie.strength_of());
+  }
+  return {encode(hello)};
+}
+
+std::vector<Bytes> lie_in(const PlannedLie& lie, Receipt receipt) {
+  if (lie.kind == LieKind::swallows || lie.kind == LieKind::denies) {
+    return {};
+  }
+  receipt.round += lie.kind == LieKind::ahead ? static_cast<Round>(lie.strength_of()) : 0;
+  const auto times =
+      lie.kind == LieKind::floods ? static_cast<std::size_t>(lie.strength_of()) : std::size_t{1};
+  return std::vector<Bytes>(times, encode(receipt));
+}
+
+std::vector<Bytes> lie_in(const PlannedLie& lie, Model model, RandomStream& random) {
+  model.round += lie.kind == LieKind::ahead ? static_cast<Round>(lie.strength_of()) : 0;
+  if (lie.kind == LieKind::kills) {
+    spoil(lie, model.values, random);
+  }
+  return {encode(model)};
+}
+
+Bytes garbage(std::size_t first, RandomStream& random) {
+  Bytes bytes(1 + random.below(kMostGarbage));
+  for (std::byte& byte : bytes) {
+    byte = static_cast<std::byte>(random.below(256));
+  }
+  if (random.below(2) == 0) {
+    bytes.front() = static_cast<std::byte>(first);  // of a kind that there is
+  }
+  return bytes;
 }
 
 }  // namespace
 
-std::optional<std::vector<std::byte>> lie_about(LieKind kind, std::span<const std::byte> message,
-                                                std::size_t dimension, Compressor& compressor) {
-  const auto parsed = parse(message, dimension);
-  const std::vector<std::byte> honest(message.begin(), message.end());
-  if (!parsed.ok()) {
-    return honest;
+std::vector<Bytes> lie_about(const PlannedLie& lie, std::span<const std::byte> message,
+                             const MessageForm& form, RandomStream& random) {
+  const auto parsed = parse(message, form.dimension);
+  const Bytes honest(message.begin(), message.end());
+  if (!parsed.ok() || (lie.often < 1 && !(random.uniform() < lie.often))) {
+    return {honest};
+  }
+  if (lie.kind == LieKind::garbles) {
+    return {garbage(1 + random.below(8), random)};
   }
   if (const auto* parcel = std::get_if<Parcel>(&*parsed)) {
-    return lie_in(kind, *parcel, dimension, compressor);
+    return lie_in(lie, message, *parcel, form, random);
   }
   if (const auto* hello = std::get_if<Hello>(&*parsed)) {
-    Hello said = *hello;
-    if (kind == LieKind::takes || kind == LieKind::swallows) {
-      said.next = said.oldest;  // nothing is to come
-    }
-    if (kind == LieKind::ahead && said.has_model) {
-      said.round += kFarAhead;
-    }
-    return encode(said);
+    return lie_in(lie, *hello);
   }
   if (const auto* receipt = std::get_if<Receipt>(&*parsed)) {
-    if (kind == LieKind::swallows) {
-      return std::nullopt;
-    }
-    Receipt said = *receipt;
-    said.round += kind == LieKind::ahead ? kFarAhead : 0;
-    return encode(said);
+    return lie_in(lie, *receipt);
   }
   if (const auto* model = std::get_if<Model>(&*parsed)) {
-    Model said = *model;
-    said.round += kind == LieKind::ahead ? kFarAhead : 0;
-    if (kind == LieKind::kills) {
-      said.values.assign(dimension, kAbsurd);
-    }
-    return encode(said);
+    return lie_in(lie, *model, random);
   }
-  return honest;
+  return {honest};
 }
 
 double mass_in(std::span<const std::byte> message, std::size_t dimension) {

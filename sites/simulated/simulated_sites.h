@@ -74,6 +74,22 @@ struct SimulatedSiteViolation {
   std::string what;
 };
 
+/// Whether an honest site told its operator of a neighbour that lies, in words that tell of the
+/// lie.
+struct NamedLie {
+  Rank by = -1;
+  Rank liar = -1;
+  bool hears = false;  ///< the honest site takes in what the liar sends
+  bool tells = false;  ///< the liar is sent parcels
+  bool named = false;
+};
+
+/// What an honest site said of an honest one that no honest one should do.
+struct Accusation {
+  sites::PeerHabit habit = sites::PeerHabit::none;  ///< none: it was barred or blamed
+  std::string words;
+};
+
 /// What a run came to.
 struct SimulatedSitesReport {
   std::uint64_t seed = 0;
@@ -83,9 +99,10 @@ struct SimulatedSitesReport {
   SimTime end = 0;
   Round rounds_least = 0;  ///< fewest rounds of an honest site that is there in the end
   Round rounds_most = 0;
-  std::uint64_t resets = 0;     ///< states given up, or begun anew
-  SimTime worst_recovery = 0;   ///< longest time from a disturbance until all is well
-  double worst_mass_error = 0;  ///< largest error of the mass after any event
+  std::vector<Round> rounds = {};  ///< by site; 0: it lies, or is not there in the end
+  std::uint64_t resets = 0;        ///< states given up, or begun anew
+  SimTime worst_recovery = 0;      ///< longest time from a disturbance until all is well
+  double worst_mass_error = 0;     ///< largest error of the mass after any event
   double minted = 0;
   double lost = 0;              ///< mass that went with lost states
   double error = 0;             ///< rms distance of honest models from the optimum of their losses
@@ -93,8 +110,11 @@ struct SimulatedSitesReport {
   std::uint64_t cuts = 0;       ///< pulls that were cut, of all honest sites in the end
   /// Peers of which honest sites say in the end that they should be asked about.
   std::uint64_t habits = 0;
-  std::size_t most_pending = 0;   ///< most parcels of one peer that waited to be applied
-  std::size_t largest_state = 0;  ///< size of the largest state in bytes
+  std::vector<NamedLie> named = {};          ///< by honest site and neighbour that lies
+  std::vector<Accusation> accusations = {};  ///< the first of each pair of honest sites
+  std::vector<std::string> ended = {};       ///< honest sites that ended of themselves, and why
+  std::size_t most_pending = 0;              ///< most parcels of one peer that waited to be applied
+  std::size_t largest_state = 0;             ///< size of the largest state in bytes
   std::string trace_sha256;
 };
 

@@ -49,7 +49,7 @@ Liveness::Liveness(const FaultPlan& plan, SimTime bound)
       pairs_(sites_ * sites_),
       ways_(sites_ * sites_) {
   for (std::size_t site = 0; site < sites_; ++site) {
-    lies_[site] = plan.lie_of(static_cast<Rank>(site)) ? 1 : 0;
+    lies_[site] = plan.lie_of(static_cast<Rank>(site)) != nullptr ? 1 : 0;
   }
 }
 

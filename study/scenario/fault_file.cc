@@ -90,10 +90,31 @@ PlannedFault read_fault(TomlReader& in, const FaultPlan& plan) {
   return fault;
 }
 
-RandomFaults read_random(TomlReader in, const FaultPlan& plan) {
+PlannedLie read_lie(TomlReader& in, int sites) {
+  PlannedLie lie;
+  in.require("kind", "what it lies about, e.g. \"takes\"");
+  in.require("sites", "who lies, e.g. \"3\"");
+  lie.kind = *in.parsed("kind", parse_lie_kind);
+  lie.sites = read_ranks(in, "sites", sites);
+  lie.strength = in.number("strength");
+  lie.often = in.number("often").value_or(lie.often);
+  lie.part = in.number("part").value_or(lie.part);
+  lie.at = in.parsed("at", parse_duration).value_or(lie.at);
+  lie.lasting = in.parsed("for", parse_duration).value_or(lie.lasting);
+  lie.restarts = in.truth("restarts").value_or(lie.restarts);
+  in.finish();
+  return lie;
+}
+
+/// What is drawn of each seed: liars into the plan, and the faults.
+RandomFaults read_random(TomlReader in, FaultPlan& plan) {
   RandomFaults random;
   in.require("events", "how many faults are drawn");
   random.events = *in.count("events", 0, kMostEvents);
+  plan.random_lies.liars = in.count("liars", 0, kMostSites).value_or(0);
+  for (const std::string& name : in.texts("lies")) {
+    in.at("lies", [&] { plan.random_lies.kinds.push_back(parse_lie_kind(name)); });
+  }
   for (const std::string& name : in.texts("kinds")) {
     in.at("kinds", [&] { random.kinds.push_back(parse_fault_kind(name)); });
   }
@@ -109,8 +130,28 @@ RandomFaults read_random(TomlReader in, const FaultPlan& plan) {
   return random;
 }
 
+StepRuleOptions read_outer(TomlReader in) {
+  StepRuleOptions outer = {.learning_rate = 0.7};
+  outer.rule = in.text("step-rule").value_or(outer.rule);
+  outer.learning_rate = in.number("lr").value_or(outer.learning_rate);
+  outer.momentum = in.number("momentum").value_or(outer.momentum);
+  outer.nesterov = in.truth("nesterov").value_or(outer.nesterov);
+  in.finish();
+  return outer;
+}
+
+sites::StepWeighting parse_weighting(const std::string& name) {
+  const auto weighting = sites::weighting_named(name);
+  if (!weighting) {
+    throw Error(fmt::format("'{}' is none of work and equal", name));
+  }
+  return *weighting;
+}
+
 void read_site(TomlReader in, FaultPlan& plan) {
   plan.interval = in.count("interval", 1, 10'000).value_or(plan.interval);
+  plan.uneven = in.truth("uneven").value_or(plan.uneven);
+  plan.weighting = in.parsed("step-weighting", parse_weighting).value_or(plan.weighting);
   plan.slack = in.count("slack", 0, 1000).value_or(plan.slack);
   plan.window =
       in.count("window", 1, 1000).value_or(plan.slack + sites::usual_window(plan.exchange));
@@ -155,16 +196,15 @@ FaultPlan read_fault_plan(const std::string& path) {
   if (auto site = in.table("site")) {
     read_site(*site, plan);
   }
+  if (auto outer = in.table("outer")) {
+    plan.outer = read_outer(*outer);
+  }
   for (TomlReader& fault : in.tables("fault")) {
     plan.faults.push_back(read_fault(fault, plan));
     fault.at("kind", [&] { check_fault(plan, plan.faults.back()); });
   }
   for (TomlReader& lie : in.tables("liar")) {
-    lie.require("kind", "what it lies about, e.g. \"takes\"");
-    lie.require("sites", "who lies, e.g. \"3\"");
-    plan.lies.push_back({.kind = *lie.parsed("kind", parse_lie_kind),
-                         .sites = read_ranks(lie, "sites", plan.sites)});
-    lie.finish();
+    plan.lies.push_back(read_lie(lie, plan.sites));
   }
   if (auto random = in.table("random")) {
     plan.random = read_random(*random, plan);

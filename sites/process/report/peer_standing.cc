@@ -80,10 +80,10 @@ PeerStanding habit_of(const PeerState& peer) {
                       "it is served, and pulls this site's weight down",
                       peer.drawn));
     case PeerHabit::gives:
-      return with(PeerConcern::gives,
-                  fmt::format("it has given a mass of {:.1f} more than it took: the more, the "
-                              "shorter are this site's steps",
-                              -peer.drawn));
+      return with(PeerConcern::gives, fmt::format("it, or a site behind it, has given a mass of "
+                                                  "{:.1f} more than it took: the more, the "
+                                                  "shorter are this site's steps",
+                                                  -peer.drawn));
     case PeerHabit::confirms_nothing:
       return with(
           PeerConcern::confirms_nothing,

@@ -101,7 +101,8 @@ void Audit::check_bounds(const Process& process) {
       fail(fmt::format("of {} parcels to site {} {} have a receipt, and the window is {}",
                        peer.sent, process.listed[i], settled, plan_.window));
     }
-    if (peer.offences > 0 && !process.fenced && !plan_.lie_of(process.listed[i])) {
+    if (peer.offences > 0 && !process.fenced && !plan_.lie_of(process.listed[i]) &&
+        !plan_.lie_of(process.site)) {
       fail(fmt::format("accuses site {}, which is honest: {}", process.listed[i], peer.trouble));
     }
   }

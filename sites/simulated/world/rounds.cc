@@ -84,8 +84,10 @@ void World::begin_round(Process& process) {
   const double share = 0.75 + 0.5 * random_.uniform();
   SimTime takes = from_nanoseconds(static_cast<double>(plan_.gradient) * share *
                                    static_cast<double>(plan_.interval));
-  if (plan_.lie_of(process.site) == LieKind::late) {
-    takes = plus(takes, from_nanoseconds(0.9 * static_cast<double>(plan_.patience)));
+  const PlannedLie* lie = lie_now(process.site);
+  if (lie != nullptr && lie->kind == LieKind::late &&
+      (lie->often >= 1 || liar_random_.uniform() < lie->often)) {
+    takes = plus(takes, from_nanoseconds(lie->strength_of() * static_cast<double>(plan_.patience)));
   }
   enter(process, ProcessPhase::computing, takes);
 }
@@ -104,7 +106,7 @@ std::vector<float> World::target_of(Rank site) const {
 Status World::take_steps(Process& process) {
   const std::vector<float> target = target_of(process.site);
   std::vector<float> gradient(options_.dimension);
-  for (Round step = 0; step < plan_.interval;) {
+  for (Round step = 0; step < steps_of(process.site);) {
     const std::span<const float> at = process.node->parameters();
     double loss = 0;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -127,7 +129,7 @@ Status World::take_steps(Process& process) {
 
 void World::offer(Process& process) {
   audit_.begin_event(queue_.now(), process.site, "its steps");
-  if (const Status status = take_steps(process); !status.ok()) {
+  if (const Status status = take_steps(process); !status.ok() && honest(process.site)) {
     audit_.fail(status.message());
   }
   audit_.stepped(process);
@@ -203,6 +205,7 @@ void World::collect(Process& process) {
   }
   const Incarnation before = process.state.incarnation;
   audit_.collected(process);
+  naming_.look(queue_.now(), process);
   note_renewal(process, before);
   note(SimulatedSiteEvent::Kind::finished, process.site, -1, process.state.round);
   for (const Rank peer : process.listed) {
@@ -316,17 +319,20 @@ void World::flush(Process& process) {
 }
 
 void World::let_go(Process& process, std::size_t place, std::span<const std::byte> message) {
-  std::vector<std::byte> forged;
-  if (const auto lie = plan_.lie_of(process.site)) {
-    auto said = lie_about(*lie, message, options_.dimension, *forger_);
-    if (!said) {
-      return;
-    }
-    forged = std::move(*said);
-    message = forged;
+  const auto send = [&](std::span<const std::byte> bytes) {
+    note(SimulatedSiteEvent::Kind::sent, process.site, process.listed[place], fingerprint(bytes));
+    wires_.send(process.id, process.channels[place], bytes);
+  };
+  const PlannedLie* lie = lie_now(process.site);
+  if (lie == nullptr) {
+    send(message);
+    return;
   }
-  note(SimulatedSiteEvent::Kind::sent, process.site, process.listed[place], fingerprint(message));
-  wires_.send(process.id, process.channels[place], message);
+  const MessageForm form = {
+      .dimension = options_.dimension, .exchange = plan_.exchange, .compressor = forger_.get()};
+  for (const std::vector<std::byte>& said : lie_about(*lie, message, form, liar_random_)) {
+    send(said);
+  }
 }
 
 }  // namespace sotto::sites

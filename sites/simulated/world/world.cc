@@ -39,7 +39,9 @@ World::World(const FaultPlan& plan, const SimulatedSitesOptions& options)
             liveness_.disturb(b, queue_.now());
           }),
       forger_(make_compressor(plan.compressor)),
+      liar_random_({.seed = options.seed, .rank = 3, .purpose = Purpose::faults}),
       audit_(plan, options.dimension),
+      naming_(plan),
       liveness_(plan, recovery_bound(plan, 256 + sizeof(float) * options.dimension)),
       polls_while_busy_(random_.below(2) == 0),
       whole_(plan.lies.empty()),
@@ -66,6 +68,8 @@ SiteSetup World::setup_of(Process& process) {
   setup.exchange = plan_.exchange;
   setup.rule = plan_.rule;
   setup.communication_interval = plan_.interval;
+  setup.outer_step_rule = plan_.outer;
+  setup.step_weighting = plan_.weighting;
   setup.slack = plan_.slack;
   setup.window = plan_.window;
   setup.sum = plan_.sum;
@@ -118,6 +122,7 @@ void World::begin_process(Rank site) {
   process.node = std::make_unique<Site>(setup_of(process));
   process.access = options_.access(process.site, *process.node);
   load(process);
+  process.node->plan_steps(steps_of(site));
   process.channels.assign(process.listed.size(), kNoConnection);
   audit_.began(process);
   if (process.disk->commits.empty()) {
@@ -193,6 +198,10 @@ bool World::still_alive(Process& process) {
   }
   const Rank site = process.site;
   const bool replaced = process.fenced;
+  if (!replaced && honest(site)) {
+    report_.ended.push_back(fmt::format("site {} at {:.3f} s: {}", site, to_seconds(queue_.now()),
+                                        process.node->alive().message()));
+  }
   end_process(process, false);
   if (!replaced) {
     // The operator of the site starts it again.
@@ -201,6 +210,32 @@ bool World::still_alive(Process& process) {
                  .kind = begin_due});
   }
   return false;
+}
+
+// Those that lie.
+
+const PlannedLie* World::lie_now(Rank site) const {
+  const PlannedLie* lie = plan_.lie_of(site);
+  const bool now = lie != nullptr && queue_.now() >= lie->at && queue_.now() < lie->end();
+  return now ? lie : nullptr;
+}
+
+void World::turn_lies() {
+  for (const PlannedLie& lie : plan_.lies) {
+    const bool turns = queue_.now() == lie.end() || (lie.restarts && queue_.now() == lie.at);
+    for (const Rank site : turns ? lie.sites : std::vector<Rank>()) {
+      if (Process* process = present(site); process != nullptr && process->alive) {
+        end_process(*process, false);
+        queue_.push({.time = plus(queue_.now(), plan_.reconnect),
+                     .subject = static_cast<std::uint32_t>(site),
+                     .kind = begin_due});
+      }
+    }
+  }
+}
+
+Round World::steps_of(Rank site) const {
+  return plan_.uneven ? 1 + static_cast<Round>(site) % plan_.interval : plan_.interval;
 }
 
 // The run.
@@ -247,6 +282,9 @@ void World::handle(const Event& event) {
       }
       break;
     }
+    case lie_turns:
+      turn_lies();
+      break;
     case tick:
       look();
       queue_.push({.time = plus(queue_.now(), plan_.silence / 20), .kind = tick});
@@ -304,6 +342,13 @@ SimulatedSitesReport World::run() {
     queue_.push(
         {.time = faults[i].at, .subject = static_cast<std::uint32_t>(i), .kind = fault_due});
   }
+  for (const PlannedLie& lie : plan_.lies) {
+    for (const SimTime turn : {lie.restarts ? lie.at : kNever, lie.end()}) {
+      if (turn > 0 && turn < plan_.duration) {
+        queue_.push({.time = turn, .kind = lie_turns});
+      }
+    }
+  }
   last_over_ = faults_.last_end();
   queue_.push({.time = 0, .kind = tick});
   std::vector<const MassAccount*> accounts(slots_.size());
@@ -337,13 +382,16 @@ SimulatedSitesReport World::report() {
   report_.end = queue_.now();
   std::optional<Round> least;
   for (Rank site = 0; site < plan_.sites; ++site) {
+    report_.rounds.push_back(0);
     if (const Process* process = present(site);
         process != nullptr && process->alive && honest(site)) {
+      report_.rounds.back() = process->state.round;
       least = std::min(least.value_or(process->state.round), process->state.round);
       report_.rounds_most = std::max(report_.rounds_most, process->state.round);
     }
   }
   report_.rounds_least = least.value_or(0);
+  naming_.report(report_);
   report_.error = error_of_models();
   for (Rank site = 0; site < plan_.sites; ++site) {
     const Process* process = present(site);
@@ -392,7 +440,8 @@ namespace sotto {
 
 SimulatedSitesReport simulate_sites(const FaultPlan& plan, const SimulatedSitesOptions& options) {
   check_plan(plan);
-  return sites::World(plan, options).run();
+  const FaultPlan drawn = with_drawn_lies(plan, options.seed);
+  return sites::World(drawn, options).run();
 }
 
 void check_sites(const FaultPlan& plan) {
@@ -401,6 +450,7 @@ void check_sites(const FaultPlan& plan) {
   moment.duration = 1;
   moment.faults.clear();
   moment.random.reset();
+  moment.random_lies = {};
   moment.rounds.reset();
   (void)simulate_sites(moment, {});
 }

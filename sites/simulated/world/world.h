@@ -23,6 +23,7 @@
 #include <sotto/topology/topology.h>
 
 #include "audit.h"
+#include "naming.h"
 #include "process.h"
 #include "trace.h"
 #include "wires.h"
@@ -36,7 +37,7 @@ class World final : private FaultTarget {
   SimulatedSitesReport run();
 
  private:
-  enum Kind : std::uint32_t { phase_over, fault_due, fault_over, begin_due, tick };
+  enum Kind : std::uint32_t { phase_over, fault_due, fault_over, begin_due, lie_turns, tick };
 
   /// Whom a site knows; it outlives processes.
   struct Slot {
@@ -74,7 +75,13 @@ class World final : private FaultTarget {
   /// False when the process has ended, as it was replaced.
   bool still_alive(Process& process);
   std::vector<float> target_of(Rank site) const;
-  bool honest(Rank site) const { return !plan_.lie_of(site).has_value(); }
+  bool honest(Rank site) const { return plan_.lie_of(site) == nullptr; }
+  /// What a site lies about at this time; null: nothing.
+  const PlannedLie* lie_now(Rank site) const;
+  /// A lie begins or ends with the process of its site.
+  void turn_lies();
+  /// The number of a site's steps in a round.
+  Round steps_of(Rank site) const;
   void let_go(Process& process, std::size_t place, std::span<const std::byte> message);
 
   // The faults of the plan (injection.cc).
@@ -120,7 +127,9 @@ class World final : private FaultTarget {
   RandomStream random_;
   Wires wires_;
   std::unique_ptr<Compressor> forger_;  ///< compressor of those that lie
+  RandomStream liar_random_;            ///< what those draw that lie
   Audit audit_;
+  Naming naming_;
   Liveness liveness_;
   TraceHash hash_;
   bool polls_while_busy_;

@@ -86,7 +86,7 @@ TEST_CASE("core: a peer that meets a newcomer in its first round is as far behin
   round_alone(network, 1);
   network.connect(0, 2);
   network.deliver_all();
-  REQUIRE(network.site(2).try_begin(false));
+  REQUIRE(network.site(2).try_begin(true));
   network.connect(1, 2);
   network.deliver_all();
   for (int turn = 0; turn < 20; ++turn) {
@@ -156,7 +156,7 @@ TEST_CASE("core: a newcomer waits for its giver though the hello is older than t
   }
   REQUIRE(network.state(0).round == kRounds);
   network.deliver_all();
-  network.advance(2, true);
+  network.advance(2, true, true);
   REQUIRE(network.node(2).phase == SiteNetwork::Phase::offered);
   CHECK(network.state(2).round == kRounds);
   CHECK_FALSE(network.site(2).complete());

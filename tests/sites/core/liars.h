@@ -59,9 +59,7 @@ class Liars {
     return network.peers(by)[network.place(by, peer)];
   }
 
-  SiteNetwork network;
-
- private:
+  /// All that is under way arrives, changed where its sender lies.
   void deliver_all() {
     for (auto pairs = network.loaded(); !pairs.empty(); pairs = network.loaded()) {
       for (const auto& [from, to] : pairs) {
@@ -78,6 +76,9 @@ class Liars {
     }
   }
 
+  SiteNetwork network;
+
+ private:
   bool corrupt(std::vector<std::byte>& bytes) {
     auto parsed = sites::parse(bytes, network.options().dimension);
     REQUIRE(parsed.ok());

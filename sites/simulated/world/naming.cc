@@ -1,0 +1,83 @@
+#include "naming.h"
+
+#include <fmt/format.h>
+
+namespace sotto::sites {
+namespace {
+
+/// Whether what is said of a peer tells of this lie.
+bool tells_of(const PlannedLie& lie, const PeerState& peer) {
+  using enum PeerHabit;
+  const PeerHabit habit = peer.habit;
+  const bool absurd =
+      peer.barred || peer.blamed > 0 || peer.cut > 0 || peer.spoiled > 0 || habit == stays_far;
+  switch (lie.kind) {
+    case LieKind::takes:
+      return habit == takes || habit == sends_nothing;
+    case LieKind::swallows:
+      return habit == takes || habit == sends_nothing || habit == confirms_nothing;
+    case LieKind::mints:
+      return habit == mints || habit == gives || absurd;
+    case LieKind::stints:
+      return habit == takes;
+    case LieKind::kills:
+      return absurd || peer.offences > 0;
+    case LieKind::late:
+      return !peer.waited_for || !peer.answers;
+    case LieKind::ahead:
+      return habit == far_ahead;
+    case LieKind::denies:
+      return habit == confirms_nothing;
+    case LieKind::garbles:
+      return peer.offences > 0;
+    case LieKind::floods:
+      return peer.offences > 0;
+  }
+  return false;
+}
+
+/// What is said of a peer that no honest one does; empty: nothing. An honest site may be late.
+std::string accusation(const PeerState& peer) {
+  if (peer.barred || peer.blamed > 0) {
+    return fmt::format("blamed {} times", peer.blamed);
+  }
+  return peer.habit == PeerHabit::none ? std::string()
+                                       : fmt::format("habit {}", static_cast<int>(peer.habit));
+}
+
+}  // namespace
+
+void Naming::look(SimTime now, const Process& process) {
+  if (plan_.lie_of(process.site) != nullptr || process.fenced) {
+    return;
+  }
+  for (std::size_t k = 0; k < process.listed.size(); ++k) {
+    const Rank peer = process.listed[k];
+    const PeerState& state = process.peers[k];
+    if (const PlannedLie* lie = plan_.lie_of(peer)) {
+      NamedLie& one = named_[{process.site, peer}];
+      one.by = process.site;
+      one.liar = peer;
+      one.hears = one.hears || state.tells_us;
+      one.tells = one.tells || state.hears_us;
+      one.named = one.named || tells_of(*lie, state);
+    } else if (std::string words = accusation(state); !words.empty()) {
+      accused_.try_emplace(
+          {process.site, peer},
+          Accusation{state.habit, fmt::format("site {} says of site {}, which is honest, at "
+                                              "{:.3f} s: {}",
+                                              process.site, peer, to_seconds(now), words)});
+    }
+  }
+}
+
+void Naming::report(SimulatedSitesReport& report) const {
+  for (const auto& [pair, one] : named_) {
+    report.named.push_back(one);
+  }
+  for (const auto& [pair, accusation] : accused_) {
+    report.accusations.push_back(accusation);
+  }
+}
+
+}  // namespace sotto::sites
