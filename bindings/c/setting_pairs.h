@@ -12,8 +12,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
+#include <sotto/base/setting.h>
 #include <sotto/base/text.h>
-#include <sotto/trainers/settings/setting.h>
 
 namespace sotto::c {
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/files/durable_file.h>
+#include <sotto/base/durable_file.h>
 
 #include "support/scratch.h"
 
