@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
@@ -22,7 +23,6 @@
 #include <sotto/study/json/fault_report.h>
 #include <sotto/study/scenario/fault_file.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "terminal/progress_line.h"

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
@@ -26,7 +27,6 @@
 #include <sotto/study/strategies/strategy_prices.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "runs/quality.h"

@@ -11,13 +11,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/study/json/graph_study.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/topology/drawing.h>
 #include <sotto/topology/registry.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 

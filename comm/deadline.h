@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include <sotto/base/status.h>
@@ -20,6 +21,8 @@ namespace sotto {
 /// Fault::stopped once the answer is true; which it must stay. Must be thread-safe, take no time
 /// and throw nothing. Empty: no stop is ever requested.
 using StopRequest = std::function<bool()>;
+/// The message of Fault::stopped where a stop was requested between two waits.
+inline constexpr std::string_view kStopped = "stopped";
 
 /// How much longer a node takes once its stop is requested, to leave in good order: only what is
 /// there by then is served. Each step has time for the one before it.

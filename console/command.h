@@ -10,7 +10,7 @@
 
 #include <CLI/App.hpp>
 
-#include <sotto/trainers/settings/setting.h>
+#include <sotto/base/setting.h>
 
 namespace sotto::console {
 

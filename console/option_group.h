@@ -12,8 +12,8 @@
 
 #include <sotto/base/number.h>
 #include <sotto/base/repeated_values.h>
+#include <sotto/base/setting.h>
 #include <sotto/console/command.h>
-#include <sotto/trainers/settings/setting.h>
 
 namespace sotto::console {
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/json_text.h>
+#include <sotto/base/result_file.h>
 #include <sotto/base/text.h>
-#include <sotto/trainers/files/result_file.h>
 
 namespace sotto::console {
 namespace {

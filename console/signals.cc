@@ -6,8 +6,6 @@
 #include <csignal>
 #include <cstring>
 
-#include <sotto/trainers/run.h>
-
 namespace sotto::console {
 namespace {
 

@@ -2,8 +2,8 @@
 // pure function; thread-safe.
 #pragma once
 
+#include <sotto/base/setting.h>
 #include <sotto/observe/telemetry.h>
-#include <sotto/trainers/settings/setting.h>
 
 namespace sotto {
 

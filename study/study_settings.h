@@ -15,12 +15,12 @@
 #include <string_view>
 #include <vector>
 
+#include <sotto/base/setting.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/study/plan/plan_candidates.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/scenario/scenario.h>
-#include <sotto/trainers/settings/setting.h>
 
 namespace sotto::study {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/trainers/settings/setting.h>
+#include <sotto/base/setting.h>
 
 namespace sotto {
 

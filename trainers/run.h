@@ -50,9 +50,6 @@ struct RunHooks {
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// The message of Fault::stopped where a run, or a node between two waits, is told to stop.
-inline constexpr std::string_view kStopped = "stopped";
-
 /// One node's run. Node 0 gets the result, the others an empty one. Throws Error for a wrong
 /// request.
 Result<RunResult> run_node(const RunOptions& options, Task& task, const RunHooks& hooks);

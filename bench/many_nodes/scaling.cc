@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/json_text.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/child.h>
 #include <sotto/console/output.h>
 #include <sotto/console/plot.h>
@@ -24,7 +25,6 @@
 #include <sotto/study/simulation/simulated_run.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/launch/private_directory.h>
 
 #include "bench/support/command_line.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <sotto/base/json.h>
-#include <sotto/trainers/files/result_file.h>
+#include <sotto/base/result_file.h>
 
 namespace sotto::bench {
 

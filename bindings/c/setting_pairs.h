@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/settings/setting.h>
+#include <sotto/base/setting.h>
 
 namespace sotto::c {
 

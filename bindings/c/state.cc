@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/durable_file.h>
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/files/durable_file.h>
 
 #include "guard.h"
 #include "optimizer_handle.h"

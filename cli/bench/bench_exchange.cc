@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/stores.h>
@@ -24,7 +25,6 @@
 #include <sotto/study/train/train_options.h>
 #include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/launch/launcher.h>
 #include <sotto/trainers/meetings/store_collectives.h>
 #include <sotto/trainers/run.h>

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/exported_model.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/saved_model.h>
 #include <sotto/trainers/files/start_file.h>
 #include <sotto/trainers/tasks/task_registry.h>

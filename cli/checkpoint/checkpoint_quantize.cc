@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
@@ -16,7 +17,6 @@
 #include <sotto/study/measure/quantized_model.h>
 #include <sotto/study/train/scaling_file.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/saved_model.h>
 #include <sotto/trainers/files/start_file.h>
 #include <sotto/trainers/tasks/task_registry.h>

@@ -7,15 +7,15 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/exported_model.h>
 #include <sotto/trainers/files/model_file.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/saved_model.h>
 #include <sotto/trainers/files/start_file.h>
 #include <sotto/trainers/tasks/untie.h>

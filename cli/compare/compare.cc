@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
@@ -22,7 +23,6 @@
 #include <sotto/study/json/comparison.h>
 #include <sotto/study/json/finished_run.h>
 #include <sotto/study/train/run_spec.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "compare_page.h"

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/base/text.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
@@ -19,7 +20,6 @@
 #include <sotto/study/units.h>
 #include <sotto/trainers/data/shared_scaling.h>
 #include <sotto/trainers/data/table_sums.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/settings/privacy_settings.h>
 
 #include "commands.h"

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/output.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "manual/man_page.h"

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
@@ -22,7 +23,6 @@
 #include <sotto/study/simulation/upgrades.h>
 #include <sotto/study/study_settings.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "runs/level_table.h"

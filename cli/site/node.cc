@@ -4,15 +4,15 @@
 #include <string>
 #include <utility>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/observe/site_outputs.h>
 #include <sotto/sites/process/site_run.h>
-#include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "event_log.h"

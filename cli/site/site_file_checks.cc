@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/files/result_file.h>
+#include <sotto/base/result_file.h>
 
 namespace sotto::cli {
 namespace {

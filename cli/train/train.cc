@@ -10,13 +10,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/train/measured_shares.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "commands.h"
 #include "terminal/progress.h"

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/result_file.h>
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
@@ -21,7 +22,6 @@
 #include <sotto/study/quality.h>
 #include <sotto/study/train/roster_plan.h>
 #include <sotto/trainers/files/parameter_file.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "site/event_log.h"
 #include "site/site_exit.h"

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/setting.h>
 #include <sotto/sites/live/epoch_options.h>
 #include <sotto/sites/process/by_roster/roster_settings.h>
 #include <sotto/sites/process/report/site_output_options.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
-#include <sotto/trainers/settings/setting.h>
 
 namespace sotto {
 

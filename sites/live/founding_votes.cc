@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/sites/epochs/epoch_node.h>
-#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 namespace {

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/setting.h>
 #include <sotto/sites/process/by_roster/roster_settings.h>
 #include <sotto/sites/process/report/site_output_options.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/trust/site_identity.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
-#include <sotto/trainers/settings/setting.h>
 
 namespace sotto {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include <sotto/trainers/settings/setting.h>
+#include <sotto/base/setting.h>
 
 namespace sotto::study {
 

@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/base/result_file.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
@@ -24,7 +25,6 @@
 #include <sotto/study/train/train_options.h>
 #include <sotto/study/units.h>
 #include <sotto/topology/node_groups.h>
-#include <sotto/trainers/files/result_file.h>
 #include <sotto/trainers/files/start_file.h>
 #include <sotto/trainers/launch/node_place.h>
 

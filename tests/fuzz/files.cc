@@ -13,12 +13,12 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/digest.h>
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/process/report/audit_log.h>
 #include <sotto/sites/process/state/site_state_file.h>
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/model_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/privacy_ledger.h>

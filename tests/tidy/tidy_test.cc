@@ -52,7 +52,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"study",
      {"base", "kernels", "compress", "topology", "optim", "groups", "comm", "trainers", "sim",
       "sites/core", "sites/live", "sites/process", "sites/simulated"}},
-    {"console", {"base", "comm", "trainers"}},
+    {"console", {"base", "comm"}},
     {"cli",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
       "sites/live", "sites/process", "sites/simulated", "observe", "study", "console"}},

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
-#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 namespace {

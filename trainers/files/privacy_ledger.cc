@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
-#include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
-#include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/saved_model.h>
 

@@ -9,8 +9,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/text.h>
+#include <sotto/comm/deadline.h>
 #include <sotto/comm/run_keys.h>
-#include <sotto/trainers/run.h>
 
 #include "../internal/agreement/run_news.h"
 #include "../internal/agreement/store_look.h"

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 #include <sotto/base/number.h>
@@ -16,7 +17,6 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_spec.h>
 #include <sotto/topology/node_groups.h>
-#include <sotto/trainers/files/durable_file.h>
 #include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto {

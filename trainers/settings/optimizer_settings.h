@@ -16,9 +16,9 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/setting.h>
 #include <sotto/optim/registry.h>
-#include <sotto/trainers/optimizer.h>
-#include <sotto/trainers/settings/setting.h>
+#include <sotto/trainers/optimizer_options.h>
 
 namespace sotto {
 

@@ -16,8 +16,8 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/signals.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "bench/support/command_line.h"
 #include "bench/support/json_file.h"

@@ -10,11 +10,11 @@
 #include <sotto/base/error.h>
 #include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
+#include <sotto/base/result_file.h>
 #include <sotto/sim/time.h>
 #include <sotto/study/simulation/simulated_run.h>
 #include <sotto/study/train/run_spec.h>
 #include <sotto/trainers/data/loaders/file.h>
-#include <sotto/trainers/files/result_file.h>
 
 namespace sotto::bench {
 namespace {

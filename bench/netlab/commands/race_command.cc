@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/result_file.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
 #include <sotto/study/json/figures.h>
 #include <sotto/study/units.h>
-#include <sotto/trainers/files/result_file.h>
 
 #include "bench/netlab/command_options.h"
 #include "bench/netlab/contest/contest.h"

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/setting.h>
 #include <sotto/sites/process/by_roster/roster_options.h>
-#include <sotto/trainers/settings/setting.h>
 
 namespace sotto {
 

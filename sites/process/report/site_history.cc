@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/trainers/files/durable_file.h>
+#include <sotto/base/durable_file.h>
 #include <sotto/trainers/files/exported_model.h>
 
 namespace sotto {

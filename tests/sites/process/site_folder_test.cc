@@ -11,8 +11,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/trainers/files/checkpoint.h>
-#include <sotto/trainers/files/durable_file.h>
 
 #include "support/scratch.h"
 

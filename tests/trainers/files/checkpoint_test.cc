@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/files/durable_file.h>
+#include <sotto/base/durable_file.h>
 
 #include "support/scratch.h"
 
@@ -96,12 +96,12 @@ TEST_CASE("a write that fails leaves the old file as it was") {
   std::filesystem::create_directory(path + ".new");
   const std::string text = "new";
   CHECK(write_durably(path, std::as_bytes(std::span(text))).fault() == Fault::io);
-  const auto kept = read_file(path, 100);
+  const auto kept = sotto::read_file(path, 100);
   REQUIRE(kept.ok());
   CHECK(kept->size() == 3);
   CHECK((*kept)[0] == std::byte{'o'});
-  CHECK(read_file(path, 2).status().fault() == Fault::io);
-  CHECK(read_file(scratch.path().string(), 100).status().fault() == Fault::io);
+  CHECK(sotto::read_file(path, 2).status().fault() == Fault::io);
+  CHECK(sotto::read_file(scratch.path().string(), 100).status().fault() == Fault::io);
 }
 
 TEST_CASE("a folder that cannot be made is refused") {

@@ -30,7 +30,7 @@ class WholeModel {
 
   /// The vector operations for the memory of the parameters.
   const Ops& ops() const;
-  /// As many zeros as there are parameters, in the memory of these.
+  /// A vector of zeros, as long as the parameters and in their memory.
   Vector zeros() const;
   /// OK without an accelerator.
   Status accelerator_status() const;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <sotto/base/digest.h>
-#include <sotto/trainers/files/durable_file.h>
+#include <sotto/base/durable_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 
 #include "../reporting/standing_bytes.h"

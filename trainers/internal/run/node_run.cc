@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/run_keys.h>
-#include <sotto/trainers/files/durable_file.h>
 
 #include "../optimizer/run_access.h"
 #include "../reporting/phases.h"

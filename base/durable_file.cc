@@ -1,4 +1,4 @@
-#include <sotto/trainers/files/durable_file.h>
+#include <sotto/base/durable_file.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include <sotto/trainers/settings/setting.h>
+#include <sotto/base/setting.h>
 
 #include <algorithm>
 #include <cmath>

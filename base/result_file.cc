@@ -1,4 +1,4 @@
-#include <sotto/trainers/files/result_file.h>
+#include <sotto/base/result_file.h>
 
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
-#include <sotto/trainers/files/durable_file.h>
 
 namespace sotto {
 namespace {
