@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/optim/step_rule.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/site.h>

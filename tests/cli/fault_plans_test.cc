@@ -52,6 +52,12 @@ TEST_CASE("a plan that is wrong is refused with line and key") {
       {kHead + "[[fault]]\nkind = \"reset\"\nsites = \"1\"\nat = \"1 s\"\nfor = \"2 s\"\n",
        {":9", "for"}},
       {kHead + "[random]\nevents = 3\nkinds = [\"join\"]\n", {"cannot be drawn"}},
+      {kHead + "[[liar]]\nkind = \"mint\"\nsites = \"1\"\n", {":6", "mints"}},
+      {kHead + "[[liar]]\nkind = \"mints\"\nsites = \"1\"\nstrength = 1e6\n", {"strength"}},
+      {kHead + "[[liar]]\nkind = \"takes\"\nsites = \"1\"\noften = 0.5\n", {"often"}},
+      {kHead + "[random]\nevents = 0\nliars = 5\n", {"liars", "4 sites"}},
+      {kHead + "[random]\nevents = 0\nliars = 1\nlies = [\"lie\"]\n", {"random.lies"}},
+      {kHead + "[site]\nstep-weighting = \"even\"\n", {":6", "equal"}},
       {kHead + "[random]\nevents = 3\nuntil = \"1 h\"\n", {"until"}},
       {kHead + "exchange = \"gossip\"\ncompressor = \"quant\"\n", {"quant"}}};
   for (const auto& [text, parts] : wrong) {

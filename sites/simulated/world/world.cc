@@ -192,6 +192,21 @@ void World::end_process(Process& process, bool in_good_order) {
   }
 }
 
+/// An honest site ends of itself only where an older state was restored, or another process runs.
+void World::note_end(const Process& process) {
+  const std::string why = process.node->alive().message();
+  report_.ended.push_back(
+      fmt::format("site {} at {:.3f} s: {}", process.site, to_seconds(queue_.now()), why));
+  const bool explained = std::ranges::any_of(fault_kinds(), [&](const FaultKindInfo& kind) {
+    return (kind.loses || kind.kind == FaultKind::replace) &&
+           faults_.injected()[static_cast<std::size_t>(kind.kind)] > 0;
+  });
+  if (!explained) {
+    audit_.begin_event(queue_.now(), process.site, "its end");
+    audit_.fail(fmt::format("ends of itself: {}", why));
+  }
+}
+
 bool World::still_alive(Process& process) {
   if (process.node->alive().ok()) {
     return true;
@@ -199,8 +214,7 @@ bool World::still_alive(Process& process) {
   const Rank site = process.site;
   const bool replaced = process.fenced;
   if (!replaced && honest(site)) {
-    report_.ended.push_back(fmt::format("site {} at {:.3f} s: {}", site, to_seconds(queue_.now()),
-                                        process.node->alive().message()));
+    note_end(process);
   }
   end_process(process, false);
   if (!replaced) {
@@ -212,7 +226,7 @@ bool World::still_alive(Process& process) {
   return false;
 }
 
-// Those that lie.
+// Sites that lie.
 
 const PlannedLie* World::lie_now(Rank site) const {
   const PlannedLie* lie = plan_.lie_of(site);

@@ -72,6 +72,7 @@ class World final : private FaultTarget {
   void flush(Process& process);
   void observe(Process& process);
   void note_renewal(const Process& process, Incarnation before);
+  void note_end(const Process& process);
   /// False when the process has ended, as it was replaced.
   bool still_alive(Process& process);
   std::vector<float> target_of(Rank site) const;

@@ -368,4 +368,23 @@ TEST_CASE("core: secure sums refuse what they cannot hide, by name") {
   });
 }
 
+TEST_CASE("core: sites that cannot sum as one is away do not say that the others are silent") {
+  // A sum needs three of the four. Sites 0, 2 and 3 have met site 1 alone.
+  SiteNetwork network(secure_mean_of(4, 0, 5));
+  for (const std::size_t other : {0U, 2U, 3U}) {
+    network.connect(1, other);
+  }
+  network.deliver_all();
+  for (int round = 0; round < 200; ++round) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      network.advance(i, false, true);
+    }
+    network.deliver_all();
+  }
+  for (const std::size_t i : {0U, 2U, 3U}) {
+    CHECK(network.state(i).round > 80);
+    CHECK(network.peers(i)[network.place(i, 1)].habit == sites::PeerHabit::none);
+  }
+}
+
 }  // namespace sotto::test::secure_mean_test
