@@ -52,7 +52,7 @@ std::vector<std::string> patterns_of(const std::string& filter) {
 
 }  // namespace
 
-TEST_CASE("every test that the tables of security and faults name is there") {
+TEST_CASE("every test that security and faults name is there") {
   const std::regex entry(R"re(test_([a-z]+) -tc="([^"]+)")re");
   for (const char* page : {"security.md", "faults.md"}) {
     const std::string text = text_of_file(kRoot / "docs" / page);
