@@ -213,8 +213,12 @@ SeedPlaces places_of(const DatagramPlace& place) {
     }
   }
   if (seeds.empty()) {
-    const auto towards =
-        place.towards.empty() ? std::nullopt : route_towards(datagram_host("seeds", place.towards));
+    std::optional<Address> towards;
+    if (!place.towards.empty()) {
+      const HostPort host = datagram_host("seeds", place.towards);
+      internal::await_name("seeds", host.host, Deadline::after(place.known_within));
+      towards = route_towards(host);
+    }
     places.route = towards.value_or(Address{.numeric = "127.0.0.1", .ipv6 = false});
   } else if (!places.route) {
     refuse("seeds", seeds.front(),

@@ -40,6 +40,7 @@ struct DatagramPlace {
   std::string listen{};
   std::vector<std::string> seeds{};  ///< HOST:PORT of nodes that others look for
   std::string towards{};  ///< HOST:PORT of anything where the other nodes are; empty: nothing
+  std::chrono::milliseconds known_within{0};  ///< how long the name of `towards` is waited for
   bool beyond_loopback = false;  ///< whether the address may be one that other machines reach
 };
 

@@ -141,7 +141,9 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (status.ok()) {
     status = driver_->gradient_ready(gradient);
   }
+  // What a neighbour sent ends the driver, too.
   const bool overflows =
+      driver_ && driver_->status().ok() &&
       internal::is_overflow(status, gradient, model_->ops(), options_.accelerator.get());
   return overflows ? outcome_->ended_by(internal::final_overflow(status)) : end_step(status);
 }

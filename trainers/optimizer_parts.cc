@@ -40,6 +40,7 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   }
   reporter_->clock().resume();
   const bool overflows =
+      driver_ && driver_->status().ok() &&
       internal::is_overflow(status, part, model_->ops(), options_.accelerator.get());
   // A step() after it returns what ended the run.
   if (overflows) {
@@ -61,7 +62,8 @@ Status Optimizer::step() {
   parts_->clear();
   reporter_->clock().enter(round_);
   Status ended = driver_ && status.ok() ? driver_->end_parts() : status;
-  if (status.ok() && ended.fault() == Fault::non_finite) {  // all parts were finite
+  if (status.ok() && ended.fault() == Fault::non_finite && driver_->status().ok()) {
+    // All parts were finite.
     ended = outcome_->ended_by(internal::final_overflow(ended));
   }
   return end_step(ended);

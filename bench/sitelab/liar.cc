@@ -156,7 +156,10 @@ class Liar {
   const FaultPlan& plan_;
   const LiarOptions& options_;
   const PlannedLie lie_;
-  RandomStream random_{{.rank = 4, .purpose = Purpose::faults}};  ///< rounds that it is late in
+  RandomStream random_{{.seed = options_.seed,
+                        .rank = options_.site,
+                        .round = 4,
+                        .purpose = Purpose::faults}};  ///< rounds that it is late in
   const SiteFiles files_;
   SiteOptions site_options_;
   std::unique_ptr<Task> task_;

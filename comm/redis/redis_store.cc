@@ -92,8 +92,10 @@ Result<Reply> RedisStore::ask_once(std::initializer_list<std::string_view> words
   }
   Reply owned(reply);
   if (owned->type == REDIS_REPLY_ERROR) {
-    return Status(Fault::malformed, fmt::format("redis at {}:{}: {}", host_, port_,
-                                                std::string_view(owned->str, owned->len)));
+    // All others are of the server, which may do the same again later, and not of what is stored.
+    const std::string_view error(owned->str, owned->len);
+    return Status(error.starts_with("WRONGTYPE") ? Fault::malformed : Fault::io,
+                  fmt::format("redis at {}:{}: {}", host_, port_, error));
   }
   return Result<Reply>(std::move(owned));
 }

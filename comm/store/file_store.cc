@@ -161,7 +161,8 @@ Result<std::optional<std::vector<std::byte>>> FileStore::look(std::string_view k
   }
   struct stat about = {};
   const bool known = file && ::fstat(file.get(), &about) == 0;
-  const bool none_of_ours = error == ELOOP || error == ENXIO || error == EACCES;
+  const bool open_folder = ::access(directory_.c_str(), R_OK | X_OK) == 0;
+  const bool none_of_ours = error == ELOOP || error == ENXIO || (error == EACCES && open_folder);
   if (!known && !none_of_ours) {
     return Status(Fault::io,
                   fmt::format("cannot read {}: {}", source.string(),

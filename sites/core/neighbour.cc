@@ -53,7 +53,7 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
 
 void Neighbour::confirmed(Sequence applied) {
   if (applied > out.receipts()) {
-    full_rounds = 0;
+    full_rounds = joining_rounds = 0;
   }
   out.receipt(applied);
 }
@@ -62,13 +62,17 @@ void Neighbour::note_parcels(bool too_heavy) {
   heavy = too_heavy ? std::min(heavy + kHeavyRound, kMostHeavy) : heavy - std::min<Round>(heavy, 1);
 }
 
-void Neighbour::note_giving(bool was_given) {
+void Neighbour::note_giving(bool was_given, std::size_t own_degree) {
   // An honest site holds the least mass at least, and gives each of those that it tells its share.
-  // It lists as many sites as its hello says, or a few more by now.
+  // It lists as many sites as its hello says, or a few more by now; and not many times as many as
+  // others do, or a liar could say so and give as little.
   constexpr double kMore = 2;
+  constexpr std::size_t kMany = 64;
+  const std::size_t most = std::max(kMany, 4 * own_degree);
+  const auto degree =
+      static_cast<double>(std::max(std::min<std::size_t>(channel.degree, most), own_degree));
   constexpr Round kMostLean = 4 * kLongWhile;
-  const bool thin = influence.lightest && up() &&
-                    *influence.lightest * kMore * (1 + static_cast<double>(channel.degree)) < 1;
+  const bool thin = influence.lightest && up() && *influence.lightest * kMore * (1 + degree) < 1;
   const Round gave = thin ? 0 : 2 * influence.parcels;
   lean = std::min(lean + (thin ? kHeavyRound : 0) + (was_given ? 1 : 0), kMostLean);
   lean -= std::min(lean, gave);

@@ -57,6 +57,7 @@ struct PeerChannel {
 struct Neighbour {
   static constexpr Round kHeavyRound = 8;
   static constexpr Round kMostHeavy = kHeavyRound * kLongWhile;
+  static constexpr Round kMostJoining = 16 * kLongWhile;
 
   SitePeer entry;
 
@@ -85,6 +86,7 @@ struct Neighbour {
   // What it does over all its meetings and incarnations, so that it cannot begin anew.
   Round full_rounds = 0;  ///< rounds in which its window had no room, since its latest receipt
   Round mute_rounds = 0;  ///< rounds in which it was heard and sent no parcel, since its latest one
+  Round joining_rounds = 0;  ///< rounds in which it was joining, since its latest receipt
   /// Eight for each round in which its parcels had more mass than they may, less one for others.
   Round heavy = 0;
   /// Eight for each round in which it gave a parcel with less mass than an honest site's, one for
@@ -112,6 +114,9 @@ struct Neighbour {
   /// Parcels go from us to it.
   bool told() const { return up() && entry.tells && channel.hears_us; }
 
+  /// Whether it has got this site's model and has yet to begin: it waits for a second one, and
+  /// sends nothing. For so long at most, as a liar may say so.
+  bool comes_to_model() const { return channel.joining && joining_rounds < kMostJoining; }
   /// Whether the peer's parcels do not count in this round of the site, as it was blamed.
   bool barred(Round round) const { return round < barred_until; }
   /// Whether the peer's parcels count as the site's own model: it is barred, or has claimed more
@@ -126,8 +131,8 @@ struct Neighbour {
   }
   /// Notes the round's parcels, and whether one had more mass than it may.
   void note_parcels(bool too_heavy);
-  /// Notes what it gave in the round, where it was made a parcel or not.
-  void note_giving(bool was_given);
+  /// Notes what it gave in the round, where it was made a parcel or not, by a site of this degree.
+  void note_giving(bool was_given, std::size_t own_degree);
   /// Whether it takes, and gives less than any honest site does: for long, or in parcels that no
   /// honest site makes.
   bool gives_too_little() const { return lean >= kLongWhile; }

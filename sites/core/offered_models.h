@@ -34,16 +34,21 @@ class OfferedModels {
  public:
   /// Models that are kept; those that come later are left out.
   static constexpr std::size_t kMost = 3;
-  /// With so many the site waits for no other.
+  /// With so many the site waits for no peer that is not in touch, nor has promised a model.
   static constexpr std::size_t kEnough = 2;
 
+  /// Keeps a model, unless the peer has given one or there are enough.
   void add(OfferedModel model) {
     if (models_.size() < kMost && !has(model.peer)) {
       models_.push_back(std::move(model));
     }
   }
+  /// Whether there is none.
   bool empty() const { return models_.empty(); }
+  /// Whether no other is waited for that is not promised.
   bool enough() const { return models_.size() >= kEnough; }
+  /// Whether no other is kept.
+  bool full() const { return models_.size() >= kMost; }
   /// Whether this peer's is among them.
   bool has(std::size_t peer) const {
     return std::ranges::find(models_, peer, &OfferedModel::peer) != models_.end();
@@ -72,6 +77,7 @@ class OfferedModels {
       model.peer = place[model.peer];
     }
   }
+  /// Drops all.
   void clear() { models_.clear(); }
 
  private:

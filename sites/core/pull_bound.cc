@@ -56,7 +56,7 @@ void PullBound::arrived(std::span<const float> z) {
 bool PullBound::has_enough_pulls() const {
   std::size_t all = 0;
   for (const auto& pulls : pulls_) {
-    all += pulls.size();
+    all += counts(pulls) ? pulls.lengths.size() : 0;
   }
   return all >= kEnough;
 }
@@ -64,8 +64,8 @@ bool PullBound::has_enough_pulls() const {
 double PullBound::usual() const {
   std::vector<double> medians;
   for (const auto& pulls : pulls_) {
-    if (!pulls.empty()) {
-      medians.push_back(lower_median(pulls));
+    if (counts(pulls)) {
+      medians.push_back(lower_median(pulls.lengths));
     }
   }
   return lower_median(medians);
@@ -104,14 +104,16 @@ void PullBound::pulled(std::size_t peer, double distance) {
     return;
   }
   pulls_.resize(std::max(pulls_.size(), peer + 1));
-  pulls_[peer].push_back(distance);
-  if (pulls_[peer].size() > kRemembered) {
-    pulls_[peer].pop_front();
+  Pulls& own = pulls_[peer];
+  own.latest = ++all_pulls_;
+  own.lengths.push_back(distance);
+  if (own.lengths.size() > kRemembered) {
+    own.lengths.pop_front();
   }
 }
 
 void PullBound::rearrange(std::span<const std::size_t> from) {
-  std::vector<std::deque<double>> next(from.size());
+  std::vector<Pulls> next(from.size());
   for (std::size_t k = 0; k < from.size(); ++k) {
     if (from[k] < pulls_.size()) {
       next[k] = std::move(pulls_[from[k]]);

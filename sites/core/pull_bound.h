@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
@@ -63,6 +64,8 @@ class PullBound {
   /// Pulls of each neighbour that are remembered, of whose median the median is taken; and how many
   /// there must be of all.
   static constexpr std::size_t kRemembered = 16;
+  /// A neighbour of which nothing has come for so many pulls a neighbour has no voice any more.
+  static constexpr std::uint64_t kSilent = 256;
   static constexpr std::size_t kEnough = 8;
 
   /// `kept` is the part of ‖x‖² that the compressor keeps of a vector, typically; none: all of it.
@@ -113,11 +116,21 @@ class PullBound {
   PullLimits limits_;
   std::optional<double> kept_;
   double step_ = 0;
-  bool steps_ = false;                     ///< a step was taken, ever
-  bool stepped_ = false;                   ///< there was a step in this round
-  std::vector<float> from_;                ///< z before the round's first step
-  std::optional<double> moved_;            ///< distance from there, where it is known already
-  std::vector<std::deque<double>> pulls_;  ///< the latest ones, by neighbour
+  bool steps_ = false;           ///< a step was taken, ever
+  bool stepped_ = false;         ///< there was a step in this round
+  std::vector<float> from_;      ///< z before the round's first step
+  std::optional<double> moved_;  ///< distance from there, where it is known already
+  /// The latest pulls of a neighbour.
+  struct Pulls {
+    std::deque<double> lengths{};
+    std::uint64_t latest = 0;  ///< number of the latest one among those of all neighbours
+  };
+  bool counts(const Pulls& pulls) const {
+    return !pulls.lengths.empty() && all_pulls_ - pulls.latest <= kSilent * pulls_.size();
+  }
+
+  std::vector<Pulls> pulls_;     ///< by neighbour
+  std::uint64_t all_pulls_ = 0;  ///< number of pulls so far
 };
 
 }  // namespace sotto::sites

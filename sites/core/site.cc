@@ -187,9 +187,10 @@ bool Site::try_begin(bool waited) {
 }
 
 bool Site::may_hear_second_model() const {
-  for (std::size_t k = 0; !models_.enough() && k < peers_.size(); ++k) {
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
     const Neighbour& peer = peers_[k];
-    const bool may = peer.up() ? peer.channel.model_due : !peer.refused.has_value();
+    const bool may = peer.up() ? peer.channel.model_due && !models_.full()
+                               : !peer.refused.has_value() && !models_.enough();
     if (peer.entry.hears && may && !models_.has(k)) {
       return true;
     }
@@ -282,7 +283,7 @@ Status Site::offer() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     Neighbour& peer = peers_[k];
     const bool room = peer.out.items().size() < setup_.window;
-    peer.full_rounds += room || !peer.told() ? 0U : 1U;
+    peer.full_rounds += room || !peer.told() || peer.comes_to_model() ? 0U : 1U;
     if (peer.told() && room && !peer.draining) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
@@ -412,7 +413,9 @@ Status Site::collect() {
     if (peers_[k].heard() && !peers_[k].draining) {
       mixed.push_back({.peer = k,
                        .degree = peers_[k].channel.degree,
-                       .barred = peers_[k].credit(round_) != Credit::whole,
+                       .barred = setup_.exchange == MixingKind::push_sum
+                                     ? peers_[k].credit(round_) != Credit::whole
+                                     : peers_[k].ignored(round_),
                        .part = peers_[k].part});
     }
   }
@@ -459,7 +462,8 @@ void Site::begin_intake() {
       peer.punctuality.note(!outstanding(peer), time_);
       peer.lead.note(behind(peer), peer.punctuality.waited_for());
     }
-    const bool silent = peer.heard() && peer.in.pending().empty();
+    peer.joining_rounds += peer.channel.joining ? 1U : 0U;
+    const bool silent = peer.heard() && peer.in.pending().empty() && !peer.comes_to_model();
     peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
     peer.mute_rounds =
         peer.in.pending().empty() ? peer.mute_rounds + (silent && can_send ? 1U : 0U) : 0U;
@@ -507,7 +511,7 @@ void Site::note_habits() {
     }
     peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
     peer.drawn -= kForgets * peer.drawn;
-    peer.note_giving(std::exchange(peer.given, false));
+    peer.note_giving(std::exchange(peer.given, false), degree());
     // One that may not send here gives nothing by right, and what it took may come back by others.
     const bool owes =
         peer.entry.hears && peer.channel.tells_us ? peer.gives_too_little() : !has_other_income;

@@ -106,9 +106,12 @@ Move EpochBeginning::look_free(const BeginningSight& sight, Time now) {
     return Move::found;
   }
   gave_up_ = waited(sight, now) || gave_up_;
-  // One that has waited has seen what another one would wait for.
+  // One that has waited has seen what another one would wait for. With a store it may have been for
+  // a run before the latest one.
+  const bool by_store = sight.founder != Founder::first_seed;
   const bool waited_for =
-      gave_up_ || any_heard(sight, [](const EpochHello& hello) { return hello.gave_up; });
+      gave_up_ ||
+      (!by_store && any_heard(sight, [](const EpochHello& hello) { return hello.gave_up; }));
   const bool could = sight.up && are_enough(sight) && (sight.all_greeted || gave_up_);
   // Nodes without a model may be those of a run that is over, started again: of these the first
   // seed alone begins a run, which knows by its votes, or any that knows by the store.

@@ -108,7 +108,7 @@ void EpochOptimizer::Run::follow_roster() {
 
 Status EpochOptimizer::Run::run_goes_on() const {
   if (const auto& end = votes_.end();
-      end && !member_ &&
+      end && !member_ && !by_store(options_.roster) &&
       ((end->all_left && !options_.begin_again_after) || node_.rounds_are_over(end->steps))) {
     return {Fault::ended,
             fmt::format("the run that this node began is over, after step {}: to begin another, "

@@ -27,7 +27,7 @@ std::optional<sites::History> RunClaim::claim(const Node& node) {
     return run;
   }
   const std::uint64_t begun = seen.latest ? seen.latest->number : 0;
-  if (!wanted_ || wanted_->number <= begun) {
+  if (!wanted_ || wanted_->number != begun + 1) {  // a store may lose runs
     ByteBuffer drawn;
     drawn.write_string(node.name);
     drawn.write(node.incarnation);

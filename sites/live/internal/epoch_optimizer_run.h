@@ -97,7 +97,9 @@ class EpochOptimizer::Run {
   /// The gradient of the caller misses the run's model: it is left out.
   EpochStep leave_out();
   /// Whether this node has the votes of a run that it began before, and has not given up.
-  bool has_votes() const { return !votes_.found().empty() && !votes_given_up_; }
+  bool has_votes() const {
+    return !votes_.found().empty() && !votes_given_up_ && !by_store(options_.roster);
+  }
   /// Whether no node that is heard is in this node's run, or in any if it is in none.
   bool run_is_empty() const;
   BeginningSight beginning_sight() const;

@@ -33,8 +33,8 @@ class RunClaim {
   /// Which node begins a run, by what the store says.
   BeginningSight::Founder founder(const StoredRuns& stored) const;
 
-  /// This node wants to begin a run. The run's history once it may; zeros: there is no store, and it
-  /// draws one; none: the store has yet to answer.
+  /// This node wants to begin a run. The run's history once it may; zeros: there is no store, and
+  /// it draws one; none: the store has yet to answer.
   std::optional<sites::History> claim(const Node& node);
   /// This node does not want to begin a run any more.
   void drop();

@@ -54,6 +54,7 @@ DatagramPlace place_of(const RosterOptions& options, const std::string& listen) 
     const std::string server = server_of_store(options.seeds.front());
     place.seeds.clear();
     place.towards = server.empty() && place.beyond_loopback ? std::string(kAnywhere) : server;
+    place.known_within = options.store_patience;
   }
   return place;
 }

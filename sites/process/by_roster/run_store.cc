@@ -30,10 +30,12 @@ std::uint64_t mark_of(std::span<const std::byte> bytes) {
   return std::max(xxh3(bytes), kMarkOfAny);
 }
 
-std::vector<std::byte> encode(std::uint64_t number, const StoredEnd& end) {
+std::vector<std::byte> encode(const StoredRun& run, const StoredEnd& end) {
   ByteBuffer out;
   out.write(kRunVersion);
-  out.write(number);
+  out.write(run.number);
+  out.write(run.id[0]);
+  out.write(run.id[1]);
   out.write(end.steps);
   out.write(static_cast<std::uint8_t>(end.all_left ? 1 : 0));
   return std::move(out).take();
@@ -251,8 +253,8 @@ Result<StoredRun> RunStore::claim(const StoredRun& run, Deadline deadline) {
                       Fault::io, fmt::format("'{}' has gone from the store", run_key(run.number))));
 }
 
-Result<std::optional<StoredEnd>> RunStore::end_of(std::uint64_t number, Deadline deadline) {
-  const std::string key = end_key(number);
+Result<std::optional<StoredEnd>> RunStore::end_of(const StoredRun& run, Deadline deadline) {
+  const std::string key = end_key(run.number);
   const auto entry = read(key, run_key_, kMostEndBytes, deadline);
   if (!entry) {
     return entry.status();
@@ -262,10 +264,11 @@ Result<std::optional<StoredEnd>> RunStore::end_of(std::uint64_t number, Deadline
   }
   ByteReader in(*entry->opened);
   const bool version = in.read<std::uint8_t>() == kRunVersion;
-  const bool same = in.read<std::uint64_t>() == number;
+  const auto number = in.read<std::uint64_t>();
+  const StoredRunId id = {in.read<std::uint64_t>(), in.read<std::uint64_t>()};
   const StoredEnd end{.steps = in.read<Round>(), .all_left = in.read<std::uint8_t>() != 0};
-  if (!in.finished() || !version || !same) {
-    refuse_entry(key, entry->mark, "it has not the form of an end");
+  if (!in.finished() || !version || number != run.number || id != run.id) {
+    refuse_entry(key, entry->mark, "it is no end of this run");
     return std::optional<StoredEnd>();
   }
   return std::optional(end);
@@ -284,13 +287,13 @@ Status RunStore::note_end(const StoredRunId& id, const StoredEnd& end, Deadline 
     if (!*run || (*run)->id != id) {
       continue;
     }
-    const auto known = end_of(number, deadline);
+    const auto known = end_of(**run, deadline);
     if (!known) {
       return known.status();
     }
     const bool later = *known && ((*known)->all_left || (*known)->steps > end.steps);
     return later ? Status()
-                 : store_->set(end_key(number), seal_message(encode(number, end), run_key_));
+                 : store_->set(end_key(number), seal_message(encode(**run, end), run_key_));
   }
   return {};
 }

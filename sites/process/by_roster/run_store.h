@@ -83,8 +83,8 @@ class RunStore {
   /// Begins a run of this number, unless one was begun; the one that was, or of number 0 where
   /// there may be no further one.
   Result<StoredRun> claim(const StoredRun& run, Deadline deadline);
-  /// How the run of this number ended; none: nobody has said so.
-  Result<std::optional<StoredEnd>> end_of(std::uint64_t number, Deadline deadline);
+  /// How this run ended; none: nobody has said so.
+  Result<std::optional<StoredEnd>> end_of(const StoredRun& run, Deadline deadline);
   /// Says how the run with this id ended, unless a later end is known.
   Status note_end(const StoredRunId& id, const StoredEnd& end, Deadline deadline);
 

@@ -89,10 +89,10 @@ Status SeedStore::follow_leases(Deadline deadline) {
     }
     again = !had && leases_.own_place();
     for (const std::size_t place : leases_.old(now())) {
-      if (Status status = store_.clear(place, (*places)[place].mark, deadline); !status.ok()) {
-        return status;
+      // One that cannot be removed, as another user's file, is in nobody's way.
+      if (store_.clear(place, (*places)[place].mark, deadline).ok()) {
+        leases_.removed(place);
       }
-      leases_.removed(place);
     }
   }
   return {};
@@ -158,7 +158,7 @@ Status SeedStore::follow_runs(Deadline deadline) {
   }
   runs.latest = *latest;
   if (runs.latest) {
-    const auto end = store_.end_of(runs.latest->number, deadline);
+    const auto end = store_.end_of(*runs.latest, deadline);
     if (!end) {
       return end.status();
     }

@@ -36,6 +36,7 @@ struct StoredRuns {
   std::optional<StoredEnd> end{};     ///< how that one ended; none: nobody has said so
 };
 
+/// How a node uses the store of its seeds.
 struct SeedStoreOptions {
   std::string url{};  ///< the store, for messages
   /// How long the store's first answer is awaited.
@@ -47,6 +48,7 @@ struct SeedStoreOptions {
 
 class SeedStore {
  public:
+  /// Opens the store, until the stop request says true.
   using Open = std::function<std::shared_ptr<SharedStore>(StopRequest)>;
 
   /// Begins to look, and to keep the lease `own`. `open` makes the store; its stop request, of

@@ -1,5 +1,6 @@
 // Which of the models that neighbours give a late site begins at.
 #include <cstddef>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -121,6 +122,30 @@ TEST_CASE("offered models keep their peers when the list changes") {
   CHECK(models.has(0));
   CHECK_FALSE(models.enough());
   CHECK(models.choose(std::vector<float>{0}).round == 2);
+}
+
+TEST_CASE("core: a late site waits for all models that are promised to it") {
+  // The liar gives the initial model, which is the late site's own.
+  Liars scene(trained_sites(), {2}, gives_model(0));
+  scene.rounds(60);
+  lose_state(scene.network);
+  SiteNetwork& network = scene.network;
+  network.connect(2, 3);
+  scene.deliver_all();
+  network.connect(0, 3);
+  network.connect(1, 3);
+  REQUIRE(network.deliver(1, 3).ok());  // its hello
+  for (const auto& [from, to] :
+       {std::pair<std::size_t, std::size_t>{3, 0}, {0, 3}, {3, 0}, {0, 3}}) {
+    while (!network.queue(from, to).empty()) {
+      REQUIRE(network.deliver(from, to).ok());
+    }
+  }
+  CHECK_FALSE(network.site(3).try_begin(false));
+  scene.deliver_all();
+  CHECK(network.site(3).try_begin(false));
+  CHECK(network.state(3).giver != "site-2");
+  CHECK(relative_distance(network.site(3).parameters(), network.site(0).parameters()) < 0.5);
 }
 
 }  // namespace sotto::test::offered_models_test

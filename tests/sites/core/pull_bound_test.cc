@@ -49,4 +49,20 @@ TEST_CASE("the latest pulls of a neighbour stay with it when the list changes") 
   CHECK(bound.longest(1) == doctest::Approx(10));  // by the model's length, as before any pull
 }
 
+TEST_CASE("a neighbour that has been silent for long has no voice in the median of pulls") {
+  PullBound bound = lossy();
+  for (int round = 0; round < 20; ++round) {
+    bound.pulled(0, 1);
+    bound.pulled(1, 1);
+    bound.pulled(2, 50);
+  }
+  CHECK(bound.longest(1) == PullBound::kUsual * 1);
+  for (std::uint64_t round = 0; round <= 3 * PullBound::kSilent; ++round) {
+    bound.pulled(2, 50);  // the others have ended
+  }
+  CHECK(bound.longest(1) == PullBound::kUsual * 50);
+  bound.pulled(0, 1);
+  CHECK(bound.longest(1) == PullBound::kUsual * 1);
+}
+
 }  // namespace sotto::test::pull_bound_test

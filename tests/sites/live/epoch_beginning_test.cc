@@ -202,6 +202,18 @@ TEST_CASE("epoch beginnings: one that has waited spares a newer one its own wait
   CHECK(fresh.look(sight, Time(2)) == Move::none);
 }
 
+TEST_CASE("epoch beginnings: by a store each waits for itself before another run") {
+  BeginningSight sight = two_nodes(Stand::free);
+  sight.model = 9;
+  sight.founder = BeginningSight::Founder::nobody;
+  sight.begun = 1;
+  sight.heard["c"].gave_up = true;  // perhaps a run before the latest one
+  EpochBeginning fresh(kAgain);
+  CHECK(fresh.look(sight, Time(0)) == Move::none);
+  CHECK(fresh.look(sight, Time(1)) == Move::none);
+  CHECK(after(fresh, sight, 2 * kAgain) == Move::found);
+}
+
 TEST_CASE("epoch beginnings: a hello says what was put into it, and nothing else is one") {
   const EpochHello hello{.incarnation = 7,
                          .history = {1, 2},

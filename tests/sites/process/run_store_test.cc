@@ -105,10 +105,15 @@ TEST_CASE("run stores: the next run is begun once and from the number that was s
   CHECK(a.latest(soon()).value() == run_of(2, "b", 2));
   // The end of a run is that of its number, also where another one was begun since.
   CHECK(a.note_end({1, 1}, {.steps = 40, .all_left = true}, soon()).ok());
-  CHECK_FALSE(b.end_of(2, soon()).value());
-  CHECK(b.end_of(1, soon()).value() == StoredEnd{.steps = 40, .all_left = true});
+  CHECK_FALSE(b.end_of({.number = 2, .id = {2, 2}}, soon()).value());
+  CHECK(b.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
+        StoredEnd{.steps = 40, .all_left = true});
   CHECK(b.note_end({1, 1}, {.steps = 40, .all_left = false}, soon()).ok());  // is known better
-  CHECK(a.end_of(1, soon()).value() == StoredEnd{.steps = 40, .all_left = true});
+  CHECK(a.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
+        StoredEnd{.steps = 40, .all_left = true});
+  // The end of another run under that number says nothing of this one.
+  CHECK_FALSE(b.end_of({.number = 1, .id = {7, 7}}, soon()).value());
+  CHECK(b.take_refused().size() == 1);
   CHECK(a.note_end({9, 9}, {.steps = 40}, soon()).ok());  // nobody has begun it here
   CHECK(fake->values().size() == 3);
   CHECK(b.claim(run_of(kMostStoredRuns + 1, "b", 2), soon()).value().number == 0);
@@ -185,7 +190,7 @@ TEST_CASE("run stores: a run whose entry is refused was begun and by nobody know
   CHECK(store.take_refused().size() == 1);
   CHECK(store.claim(run_of(2, "a", 1), soon()).value() == run_of(2, "a", 1));
   REQUIRE(fake->set("nodes/runs/2/end", std::vector<std::byte>(40)).ok());
-  CHECK_FALSE(store.end_of(2, soon()).value());
+  CHECK_FALSE(store.end_of({.number = 2, .id = {2, 2}}, soon()).value());
   CHECK(store.take_refused().size() == 1);
 }
 
