@@ -146,7 +146,7 @@ TEST_CASE("C: what a node of one model is refused for") {
   CHECK(refused({"seeds", "127.0.0.1:9"}).starts_with("nodes: it is missing"));
   CHECK(refused({"nodes", "2:3"}).starts_with("seeds: it is missing"));
   CHECK(refused({"nodes", "3:2", "seeds", "127.0.0.1:9"}).find("MIN:MAX") != std::string::npos);
-  CHECK(with("no-such", "1").starts_with("no-such: there is no such"));
+  CHECK(with("no-such", "1").starts_with("no_such: there is no such"));
   CHECK(with("lr", "1") == "lr: it is given twice");
   CHECK(with("algorithm", "dpsgd").find("allreduce and qmean") != std::string::npos);
   CHECK(with("compressor", "quant:8").find("qmean compresses") != std::string::npos);

@@ -123,7 +123,10 @@ TEST_CASE("C: parts of a gradient that do not fit, are missing or come twice are
   CHECK(says("parts of it were given"));
   CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_REFUSED);
   CHECK(c_state(optimizer.get()).empty());
-  CHECK(sotto_optimizer_load(optimizer.get(), ones.data(), 4) == SOTTO_REFUSED);
+  std::vector<float> other(kLong);
+  const auto fresh = c_state(alone(other, {"buckets", "3"}).get());
+  REQUIRE(!fresh.empty());
+  CHECK(sotto_optimizer_load(optimizer.get(), fresh.data(), fresh.size()) == SOTTO_REFUSED);
   CHECK(says("load: it comes before the first step"));
   CHECK(sotto_optimizer_step_by_parts(optimizer.get()) == SOTTO_REFUSED);
   CHECK(says("gradient: '50 elements'"));

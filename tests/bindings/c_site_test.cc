@@ -206,7 +206,7 @@ TEST_CASE("C: what a site is refused for") {
   CHECK(refused({"nodes", "2", "seeds", "127.0.0.1:1", "state", "s"}).starts_with("state: "));
   CHECK(refused({"nodes", "2", "seeds", "127.0.0.1:1", "observer", "true"})
             .starts_with("observer: "));
-  CHECK(refused(two.settings(0, {"no-such", "1"})).starts_with("no-such: there is no such"));
+  CHECK(refused(two.settings(0, {"no-such", "1"})).starts_with("no_such: there is no such"));
   CHECK(refused(two.settings(0, {"name", "a"})) == "name: it is given twice");
   CHECK(refused(two.settings(0, {"compressor", "quant:99"})).find("quant") != std::string::npos);
   CHECK(refused(two.settings(0, {"algorithm", "dpsgd", "observer", "true"})).find("observer") !=

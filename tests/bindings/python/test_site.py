@@ -219,7 +219,7 @@ def test_what_is_wrong_is_said(federation, tmp_path):
     with sotto.Site(x, site=federation["bank"], found_after=0.01) as site:
         with pytest.raises(sotto.Refused, match="another optimizer of this process trains"):
             sotto.Site(x, site=federation["lab"])
-        with pytest.raises(sotto.Refused, match="gradient of 3 elements"):
+        with pytest.raises(sotto.Refused, match="gradient: '3 elements' is refused"):
             site.step(numpy.zeros(3, dtype=numpy.float32))
         with pytest.raises(sotto.NonFinite):
             site.step(numpy.full(DIMENSION, numpy.nan, dtype=numpy.float32))

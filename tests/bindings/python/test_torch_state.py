@@ -174,7 +174,7 @@ def test_optimizers_that_cannot_be_wrapped_are_refused(local, message):
         ({"lr": 0.1}, "lr: the wrapped optimizer has its own"),
         ({"momentum": 0.9}, "momentum: the step rule is the caller's own"),
         ({"schedule": "cosine", "rounds": 5}, "schedule: the step rule is the caller's own"),
-        ({"clip_norm": 1}, "clip-norm: the step rule is the caller's own"),
+        ({"clip_norm": 1}, "clip_norm: the step rule is the caller's own"),
         ({"algorithm": "onebit-adam"}, "onebit-adam"),
         ({"colour": "red"}, "colour"),
     ],
