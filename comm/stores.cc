@@ -130,7 +130,7 @@ std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std
   const StoreUrl parsed = parse_url(url);
   try {
     const auto& [host, port] = parsed.address;
-    const auto shared = std::dynamic_pointer_cast<SharedStore>(
+    auto shared = std::dynamic_pointer_cast<SharedStore>(
         parsed.kind == StoreUrl::Kind::file
             ? make_file_store(parsed.path)
             : make_redis_store(host, port, parsed.path, std::move(stop)));

@@ -2,12 +2,12 @@
 // so that a reader sees the whole value or none. A claim links it there, which fails where there is
 // one.
 #include <fcntl.h>
-#include <stdio.h>  // renameat2
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>  // renameat2
 #include <filesystem>
 #include <fstream>
 #include <system_error>

@@ -13,7 +13,12 @@
 namespace sotto {
 
 using sites::Suspect;
+
+namespace {
+
 using Level = SiteEvent::Level;
+
+}  // namespace
 
 void SiteGuard::tell(SiteEvent::Kind kind, std::string text, std::string peer,
                      std::vector<SiteFigure> figures) const {

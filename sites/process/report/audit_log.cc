@@ -201,10 +201,11 @@ AuditLog::AuditLog(std::string path, std::string site)
 }
 
 bool AuditLog::concerns(const SiteEvent& event) {
-  using Kind = SiteEvent::Kind;
-  constexpr auto kDaily = std::to_array<Kind>(
-      {Kind::round, Kind::joining, Kind::joined, Kind::peer_late, Kind::peer_unreachable,
-       Kind::loss_jump, Kind::setting, Kind::tensorboard_failed});
+  using EventKind = SiteEvent::Kind;
+  constexpr auto kDaily = std::to_array<EventKind>(
+      {EventKind::round, EventKind::joining, EventKind::joined, EventKind::peer_late,
+       EventKind::peer_unreachable, EventKind::loss_jump, EventKind::setting,
+       EventKind::tensorboard_failed});
   return std::ranges::find(kDaily, event.kind) == kDaily.end();
 }
 

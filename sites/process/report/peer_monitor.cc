@@ -14,9 +14,10 @@ namespace sotto {
 
 using sites::PeerState;
 using sites::SitePeer;
-using Level = SiteEvent::Level;
 
 namespace {
+
+using Level = SiteEvent::Level;
 
 /// The event that tells of a concern about a peer that is up; empty: none does.
 std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
