@@ -413,9 +413,7 @@ Status Site::collect() {
     if (peers_[k].heard() && !peers_[k].draining) {
       mixed.push_back({.peer = k,
                        .degree = peers_[k].channel.degree,
-                       .barred = setup_.exchange == MixingKind::push_sum
-                                     ? peers_[k].credit(round_) != Credit::whole
-                                     : peers_[k].ignored(round_),
+                       .barred = peers_[k].credit(round_) != Credit::whole,
                        .part = peers_[k].part});
     }
   }
