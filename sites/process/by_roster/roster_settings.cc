@@ -71,16 +71,14 @@ SettingGroup settings_of(RosterSettings& o) {
       {{"seeds", &o.seeds, "HOST:PORT,…|URL",
         "Nodes that newcomers ask who is there; each node is given the same, also a seed itself, "
         "which is the one that has the address. Or a store by which nodes find each other, "
-        "file:DIR "
-        "or redis://HOST:PORT/PREFIX, of this run alone"},
+        "file:DIR or redis://HOST:PORT/PREFIX, of this run alone"},
        {"name", &o.name, "NAME",
         "This node's name, unlike any other's; by default that of the votes in its state, or the "
         "host's and a random number"},
        {"listen", &o.listen, "HOST:PORT",
         "Where this node listens, for connections and for datagrams; by default at a seed's "
         "address if that is this machine's and free, else at any port of the address that "
-        "reaches "
-        "the first seed"},
+        "reaches the first seed"},
        {"state", &o.state, "DIR",
         "With allreduce and qmean: folder in which the node keeps the run's model, and the one "
         "that begins the run its votes, so that it never begins a second one; by default none"},
