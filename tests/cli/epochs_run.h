@@ -106,8 +106,7 @@ class EpochsRun {
     CAPTURE(name);
     CAPTURE(ended.err);
     REQUIRE(ended.status == 0);
-    std::ifstream in(result(name));
-    return nlohmann::json::parse(in);
+    return nlohmann::json::parse(text_of_file(result(name)));
   }
 
  private:

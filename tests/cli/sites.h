@@ -109,8 +109,7 @@ class Sites {
     CAPTURE(name);
     CAPTURE(ended.err);
     REQUIRE(ended.status == 0);
-    std::ifstream in(result(name));
-    return nlohmann::json::parse(in);
+    return nlohmann::json::parse(text_of_file(result(name)));
   }
 
   std::string ask(const std::string& name, const std::string& path) const {
