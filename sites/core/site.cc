@@ -1,7 +1,6 @@
 #include <sotto/sites/core/site.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,34 +20,6 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
           .purpose = Purpose::quantize};
 }
 
-/// Blames the fewest peers of which each moved the model nine times as far as all that come after
-/// it together, nine tenths of what is left; where there are no others, one alone. `suspects`
-/// begins with the farthest, and `step` is the longest step of the site. What goes wrong may be the
-/// site's own learning rate, and a liar that moves the model by next to nothing must not make
-/// others look far: a peer is blamed only if its parcels moved the model farther than steps do, and
-/// one alone only if the first step after them went wrong, `at_once`.
-void blame(std::span<Suspect> suspects, double step, bool at_once) {
-  constexpr double kTimesTheRest = 9;
-  // An honest neighbour begins beside this site and steps as it does.
-  constexpr double kStepsAway = 4;
-  double others = 0;
-  for (const Suspect& suspect : suspects) {
-    others += suspect.moved;
-  }
-  for (std::size_t k = 0; k < suspects.size(); ++k) {
-    others = k + 1 == suspects.size() ? 0 : others - suspects[k].moved;
-    if (suspects[k].moved >= kTimesTheRest * others && (others > 0 || k == 0)) {
-      const bool far = suspects[k].moved > kStepsAway * step;
-      if (far && (others > 0 || at_once)) {
-        for (Suspect& suspect : suspects.first(k + 1)) {
-          suspect.blamed = true;
-        }
-      }
-      return;
-    }
-  }
-}
-
 }  // namespace
 
 Site::Site(SiteSetup setup)
@@ -66,7 +37,7 @@ Site::Site(SiteSetup setup)
 // What happens to it.
 
 void Site::peer_up(std::size_t peer) {
-  Neighbour& from = neighbour(peer);
+  Neighbour& from = peers_[peer];
   check(!from.connected(), "a channel opens once");
   if (!alive_) {
     return;
@@ -79,11 +50,11 @@ void Site::peer_up(std::size_t peer) {
                                         .wants_model = wants,
                                         .observer = setup_.observer,
                                         .round = offered_,
-                                        .degree = static_cast<std::uint32_t>(degree())})));
+                                        .degree = static_cast<std::uint32_t>(peers_.size())})));
 }
 
 void Site::peer_down(std::size_t peer) {
-  neighbour(peer).hang_up();
+  peers_[peer].hang_up();
   outbox_.drop(peer);
 }
 
@@ -97,60 +68,29 @@ void Site::close(std::size_t peer) {
 
 void Site::update_peers(const std::vector<SitePeer>& peers) {
   admit_peers(peers, setup_.exchange);
-  std::vector<Neighbour> next;
-  std::vector<std::size_t> from;
-  std::vector<std::size_t> place(peers_.size(), Mixing::kNobody);
-  for (const SitePeer& entry : peers) {
-    const std::size_t old = place_of(peers_, entry.name);
-    const std::size_t once = place_of(former_, entry.name);
-    next.emplace_back();
-    from.push_back(old < peers_.size() ? old : Mixing::kNobody);
-    if (old < peers_.size()) {
-      const bool tells = entry.tells && !setup_.observer;
-      if (peers_[old].entry.hears != entry.hears || peers_[old].entry.tells != tells) {
-        close(old);  // its hello said otherwise
-      }
-      next.back() = std::move(peers_[old]);
-      place[old] = next.size() - 1;
-    } else if (once < former_.size()) {
-      next.back() = std::move(former_[once]);
-      former_.erase(former_.begin() + static_cast<std::ptrdiff_t>(once));
-    }
-    next.back().entry = entry;
-    next.back().entry.tells = entry.tells && !setup_.observer;
+  std::vector<SitePeer> list = peers;
+  for (SitePeer& entry : list) {
+    entry.tells = entry.tells && !setup_.observer;
   }
-  for (std::size_t k = 0; k < peers_.size(); ++k) {
-    if (place[k] == Mixing::kNobody) {
-      retire(std::move(peers_[k]));
-    }
+  for (const std::size_t k : peers_.changed_by(list)) {
+    close(k);  // its hello said otherwise
   }
-  beginning_.rearrange(place);
-  models_.rearrange(place);
-  peers_ = std::move(next);
-  mixing_->rearrange(from);
+  for (const std::size_t k : peers_.missing_from(list)) {
+    bequest_.retire(peers_[k]);
+    written_off_ += peers_[k].leave();
+  }
+  const Neighbours::Moves moves = peers_.update(list);
+  beginning_.rearrange(moves.to);
+  models_.rearrange(moves.to);
+  mixing_->rearrange(moves.from);
   if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
     std::vector<std::string> names;
-    for (const SitePeer& entry : peers) {
+    for (const SitePeer& entry : list) {
       names.push_back(entry.name);
     }
     sum->know(names);
   }
-  outbox_.rearrange(place, Mixing::kNobody);
-}
-
-std::size_t Site::place_of(const std::vector<Neighbour>& peers, std::string_view name) {
-  const auto at = std::ranges::find(
-      peers, name, [](const Neighbour& peer) -> std::string_view { return peer.entry.name; });
-  return static_cast<std::size_t>(at - peers.begin());
-}
-
-void Site::retire(Neighbour gone) {
-  bequest_.retire(gone);
-  written_off_ += gone.leave();
-  former_.push_back(std::move(gone));
-  if (former_.size() > kMostFormer) {
-    former_.erase(former_.begin());
-  }
+  outbox_.rearrange(moves.to, Mixing::kNobody);
 }
 
 // A round.
@@ -168,7 +108,7 @@ bool Site::try_begin(bool waited) {
   if (!trained_ && !models_.empty()) {
     return false;
   }
-  if (trained_ && !waited && beginning_.doubtful() && !has_second_opinion()) {
+  if (trained_ && !waited && beginning_.doubtful() && !peers_.has_second_opinion()) {
     return false;
   }
   bool all_there = true;
@@ -204,9 +144,7 @@ void Site::take_over_model() {
     outer_->begin(setup_.parameters);  // where the site goes back to, should this one be spoilt
   }
   keep_model();
-  Influence& influence = peers_[model.peer].influence;
-  influence.moved = distance_between(model.values, setup_.parameters);
-  influenced_ = influence.moved > 0;
+  conduct_.took_over(peers_[model.peer], distance_between(model.values, setup_.parameters));
   setup_.ops->copy(model.values, setup_.parameters);
   trained_ = true;
   beginning_.take_over(model.peer, model.round);
@@ -222,7 +160,7 @@ void Site::begin() {
     round_ = settled_round();
   }
   for (Neighbour& peer : peers_) {
-    peer.lead.meet(behind(peer), setup_.window);
+    peer.lead.meet(pace().behind(peer), setup_.window);
   }
   phase_ = Phase::training;
 }
@@ -234,20 +172,17 @@ void Site::give_up() {
   mixing_->give_up();
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     mixing_->forget(k);
-    peers_[k].begin_anew();
     close(k);
     // What still comes on its channel is about the incarnation that is gone.
     peers_[k].hang_up();
     peers_[k].agreed = peers_[k].claims_newer = false;
   }
-  for (Neighbour& peer : former_) {
-    peer.begin_anew();
-  }
+  peers_.begin_anew();
   offered_ = 0;
   trained_ = false;
   beginning_.give_up();
   models_.clear();
-  influenced_ = false;
+  conduct_.give_up();
   loaded_ = outdated_ = false;
   sum_round_.give_up();
   steps_ = 0;
@@ -288,7 +223,8 @@ Status Site::offer() {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
   }
-  if (Status status = mixing_->offer(rounding_key(setup_.seed, incarnation_, round_), tells(), to);
+  if (Status status =
+          mixing_->offer(rounding_key(setup_.seed, incarnation_, round_), peers_.tells(), to);
       !status.ok()) {
     return here(status);
   }
@@ -301,7 +237,7 @@ Status Site::offer() {
     peers_[k].in.make_durable();
     Neighbour& peer = peers_[k];
     peer.channel.unheard += 1;
-    const bool waits = peer.heard() && peer.punctuality.waited_for() && late(peer);
+    const bool waits = peer.heard() && peer.punctuality.waited_for() && pace().late(peer);
     if (peer.up() && (waits || peer.needs_receipt())) {
       confirm(k);
     }
@@ -374,7 +310,7 @@ std::vector<std::size_t> Site::awaited() const {
     const Neighbour& peer = peers_[k];
     const bool due = phase_ == Phase::waiting
                          ? peer.up() && peer.channel.model_due
-                         : peer.heard() && !peer.channel.joining && outstanding(peer) &&
+                         : peer.heard() && !peer.channel.joining && pace().outstanding(peer) &&
                                (hope == SumHope::few || peer.punctuality.waited_for());
     if (due && phase_ != Phase::training && !peer.draining) {
       awaited.push_back(k);
@@ -383,18 +319,11 @@ std::vector<std::size_t> Site::awaited() const {
   return awaited;
 }
 
-Round Site::behind(const Neighbour& peer) const {
-  const Round own = std::max(offered_, round_);  // a newcomer has offered none in its first round
-  const Round behind = own - std::min(peer.known.round, own);
-  return behind - std::min(behind, setup_.slack);
+Pace Site::pace() const {
+  return {.own = std::max(offered_, round_),  // a newcomer has offered none in its first round
+          .slack = setup_.slack,
+          .sums = mixing_->secure_sum() != nullptr};
 }
-
-bool Site::late(const Neighbour& peer) const {
-  // There is no use of what a peer sends later for a sum.
-  return behind(peer) > (mixing_->secure_sum() != nullptr ? 0 : peer.lead.allowed());
-}
-
-bool Site::outstanding(const Neighbour& peer) const { return late(peer) || peer.in.awaits(); }
 
 Status Site::collect() {
   check(phase_ == Phase::offered, "a site collects what it has offered for");
@@ -417,10 +346,14 @@ Status Site::collect() {
                        .part = peers_[k].part});
     }
   }
-  if (Status status = mixing_->mix(degree(), mixed); !status.ok()) {
+  if (Status status = mixing_->mix(peers_.size(), mixed); !status.ok()) {
     return here(status);
   }
-  end_intake(mixed);
+  const bool weighs = setup_.exchange == MixingKind::push_sum && !setup_.observer;
+  conduct_.end_intake(peers_, mixed,
+                      {.offered = offered_,
+                       .mass = weighs ? std::optional(mixing_->mass()) : std::nullopt,
+                       .least_mass = setup_.mass.least});
   step_outside();
   settled_mass_ = mixing_->mass();
   round_ = next_round();
@@ -451,110 +384,24 @@ void Site::begin_intake() {
   keep_model();
   // Where sites sum in secret one sends nothing as long as it has not met all others, as this site
   // may not have either.
-  const bool can_send =
+  const bool all_send =
       mixing_->secure_sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
-  for (Neighbour& peer : peers_) {
-    peer.influence = {};
-    peer.part = 0;
-    if (peer.heard() && !peer.channel.joining) {
-      peer.punctuality.note(!outstanding(peer), time_);
-      peer.lead.note(behind(peer), peer.punctuality.waited_for());
-    }
-    peer.joining_rounds += peer.channel.joining ? 1U : 0U;
-    const bool silent = peer.heard() && peer.in.pending().empty() && !peer.comes_to_model();
-    peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
-    peer.mute_rounds =
-        peer.in.pending().empty() ? peer.mute_rounds + (silent && can_send ? 1U : 0U) : 0U;
-  }
+  Conduct::begin_intake(peers_, pace(), time_, all_send);
   time_ = {};
-}
-
-void Site::end_intake(std::span<const MixedPeer> mixed) {
-  for (const MixedPeer& one : mixed) {
-    peers_[one.peer].influence.add(one.influence);
-  }
-  influenced_ = false;
-  for (Neighbour& peer : peers_) {
-    influenced_ = influenced_ || peer.influence.moved > 0;
-    peer.cut += peer.influence.cut;
-    if (peer.influence.absurd) {
-      peer.take_blame(offered_);
-    }
-    if (peer.influence.distance && !peer.ignored(offered_)) {
-      peer.far_pulls.note(*peer.influence.distance, peer.influence.cut > 0);
-    }
-  }
-  note_habits();
-}
-
-void Site::note_habits() {
-  // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
-  // k). A peer that took eight shares more than it gave, while this site is at its floor, is named
-  // if it gives less than an honest site that is drained itself; and one that gave as much, in
-  // shares of half its mass, while this site's mass is high.
-  constexpr double kShares = 8;
-  constexpr double kHigh = 2;
-  constexpr double kForgets = 1.0 / 1024;
-  const double much = kShares / static_cast<double>(std::max<std::size_t>(tells(), 1));
-  const double mass = mixing_->mass();
-  const bool weighs = setup_.exchange == MixingKind::push_sum && !setup_.observer;
-  low_rounds_ = weighs && mass <= 2 * setup_.mass.least ? low_rounds_ + 1 : 0;
-  high_rounds_ = weighs && mass >= kHigh ? high_rounds_ + 1 : 0;
-  const bool has_other_income = std::ranges::any_of(peers_, [](const Neighbour& peer) {
-    return peer.entry.hears && !(peer.entry.tells && (!peer.up() || peer.told()));
-  });
-  for (Neighbour& peer : peers_) {
-    if (peer.influence.parcels > 0) {
-      peer.note_parcels(peer.influence.excess > 0);
-    }
-    peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
-    peer.drawn -= kForgets * peer.drawn;
-    peer.note_giving(std::exchange(peer.given, false), degree());
-    // One that may not send here gives nothing by right, and what it took may come back by others.
-    const bool owes =
-        peer.entry.hears && peer.channel.tells_us ? peer.gives_too_little() : !has_other_income;
-    peer.takes = low_rounds_ >= kLongWhile && peer.drawn > much && !peer.observer && owes;
-    // Along an edge that is used one way more goes that way, whoever is honest.
-    peer.gives =
-        high_rounds_ >= kLongWhile && peer.told() && peer.heard() && -peer.drawn > much * mass / 2;
-  }
-}
-
-std::vector<Suspect> Site::influences() const {
-  std::vector<Suspect> found;
-  for (std::size_t k = 0; k < peers_.size(); ++k) {
-    if (peers_[k].influence.moved > 0) {
-      found.push_back({.peer = k, .moved = peers_[k].influence.moved});
-    }
-  }
-  std::ranges::stable_sort(found, std::greater(), &Suspect::moved);
-  return found;
 }
 
 std::optional<std::vector<Suspect>> Site::put_back() {
   check(phase_ == Phase::training, "a model is put back before it is offered");
-  if (!influenced_) {
+  if (!conduct_.influenced()) {
     return std::nullopt;
   }
-  std::vector<Suspect> suspects = influences();
   const Status status = mixing_->put_back();
   check(status.ok(), "what was kept can be put back");
   if (outer_) {
     outer_->put_back();
   }
-  blame(suspects, mixing_->longest_step(), steps_ == 0);
-  for (Suspect& suspect : suspects) {
-    Neighbour& peer = peers_[suspect.peer];
-    peer.influence = {};
-    ++peer.spoiled;
-    if (suspect.blamed) {
-      peer.take_blame(round_);
-      suspect.barred = peer.barred(round_);
-    }
-  }
-  influenced_ = false;
-  steps_ = 0;
-  return suspects;
+  const bool at_once = std::exchange(steps_, 0) == 0;
+  return conduct_.put_back(peers_, round_, mixing_->longest_step(), at_once);
 }
 
 bool Site::due(const Neighbour& from) const {
@@ -595,28 +442,9 @@ void Site::take_in(std::size_t peer) {
   }
 }
 
-std::size_t Site::tells() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      peers_, [](const Neighbour& peer) { return peer.entry.tells && !peer.observer; }));
-}
-
-std::size_t Site::degree() const { return peers_.size(); }
-
-bool Site::has_second_opinion() const {
-  const auto has_begun = [](const Neighbour& peer) { return peer.heard() && peer.known.round > 0; };
-  const auto may_say = [](const Neighbour& peer) { return peer.entry.hears && !peer.up(); };
-  return std::ranges::count_if(peers_, has_begun) > 1 || std::ranges::none_of(peers_, may_say);
-}
-
 Round Site::settled_round() {
   const std::optional<std::size_t> giver = beginning_.giver();
-  std::vector<Round> others;
-  for (std::size_t k = 0; k < peers_.size(); ++k) {
-    if (giver != k && peers_[k].heard() && peers_[k].known.round > 0) {
-      others.push_back(peers_[k].known.round);
-    }
-  }
-  return beginning_.settle(others, giver ? peers_[*giver].entry.name : "");
+  return beginning_.settle(peers_.rounds_but_of(giver), giver ? peers_[*giver].entry.name : "");
 }
 
 Status Site::here(const Status& status) const {
@@ -638,7 +466,7 @@ SiteState Site::state() const {
           .undelivered = bequest_.undelivered(peers_),
           .raised = mixing_->balance().raised,
           .lowered = mixing_->balance().lowered,
-          .drained = low_rounds_ >= kLongWhile,
+          .drained = conduct_.drained(),
           .longest_step = mixing_->longest_step(),
           .version = mixing_->version({}),
           .resets = resets_,

@@ -45,12 +45,14 @@
 #include <sotto/base/status.h>
 #include <sotto/sites/core/beginning.h>
 #include <sotto/sites/core/bequest.h>
+#include <sotto/sites/core/conduct.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
-#include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/neighbours.h>
 #include <sotto/sites/core/offered_models.h>
 #include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/outer_step.h>
+#include <sotto/sites/core/pace.h>
 #include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/core/site_state.h>
 #include <sotto/sites/core/sum_round.h>
@@ -108,7 +110,7 @@ class Site final {
   /// is the site's own.
   std::optional<std::vector<Suspect>> put_back();
   /// The peers whose parcels entered the model in the last collect, the farthest first.
-  std::vector<Suspect> influences() const;
+  std::vector<Suspect> influences() const { return Conduct::influences(peers_); }
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
   /// The steps count as SiteSetup::step_weighting says; Fault::non_finite where that overflows.
   Status offer();
@@ -181,15 +183,7 @@ class Site final {
   Status load(ByteReader& in);
 
  private:
-  /// Number of former peers that the site remembers: the latest ones.
-  static constexpr std::size_t kMostFormer = 256;
-
   enum class Phase : std::uint8_t { waiting, training, offered };
-
-  Neighbour& neighbour(std::size_t peer) {
-    check(peer < peers_.size(), "a peer is one of the list");
-    return peers_[peer];
-  }
 
   // What a peer said.
   Status take(std::size_t peer, const Hello& hello);
@@ -220,19 +214,10 @@ class Site final {
   /// Drops what waits for the peer, and closes its channel.
   void close(std::size_t peer);
 
-  /// The place of the peer in the list; peers.size() when it is not there.
-  static std::size_t place_of(const std::vector<Neighbour>& peers, std::string_view name);
-  /// Remembers a peer that left the list.
-  void retire(Neighbour gone);
-
   void begin();
   void give_up();
   /// The heir has begun anew without what it was given, `parcel`.
   Status take_back(const Payload& parcel);
-  std::size_t tells() const;
-  std::size_t degree() const;  // sites in the list
-  /// Whether two or more peers have said which round it is, or no absent peer could still say.
-  bool has_second_opinion() const;
   /// Whether a neighbour may still give a second model to begin from.
   bool may_hear_second_model() const;
   /// Begins from one of the models that neighbours gave.
@@ -243,13 +228,8 @@ class Site final {
   Status weigh_steps();
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
-  /// Rounds that the peer, as last heard, is behind this site, beyond the slack.
-  Round behind(const Neighbour& peer) const;
-  /// Whether the peer is further behind than it may be. Requires `peer.heard()`.
-  bool late(const Neighbour& peer) const;
-  /// Whether something that the peer owes this round has not come: it is late, or parcels that it
-  /// announced are under way. Requires `peer.heard()`.
-  bool outstanding(const Neighbour& peer) const;
+  /// The site's pace in the round that it is in.
+  Pace pace() const;
   /// Whether the round that is offered can have a secure sum; `enough` where none is made.
   SumHope hope_of_sum() const;
   /// Whether the first pending parcel is for this round.
@@ -263,22 +243,18 @@ class Site final {
   void keep_model();
   /// The outer step rule takes what the round made of the model.
   void step_outside();
-  /// Called before and after a round's parcels are taken in: note the peers that moved the model,
-  /// the late ones, and their habits.
+  /// The round's parcels are about to be taken in.
   void begin_intake();
-  void end_intake(std::span<const MixedPeer> mixed);
-  void note_habits();
   Status here(const Status& status) const;
 
   Status load_self(ByteReader& in);
   Status load_peers(ByteReader& in);
-  Status load_peer(ByteReader& in, std::vector<Neighbour>& into);
 
   std::unique_ptr<Mixing> mixing_;
   std::optional<OuterStep> outer_;  ///< none: what was mixed is the model
   SiteSetup setup_;                 // without step rule and compressor, which are the mixing's
-  std::vector<Neighbour> peers_;
-  std::vector<Neighbour> former_;  // no longer listed, for what their streams had come to
+  Neighbours peers_;
+  Conduct conduct_;
   Outbox outbox_;
   Status alive_;
 
@@ -299,11 +275,8 @@ class Site final {
   OfferedModels models_;
   Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()
-  bool influenced_ = false;  // something was taken in since put_back, or ever
   SumRound sum_round_;
   RoundTime time_;         // of the round that is offered
-  Round low_rounds_ = 0;   // rounds in a row in which ω was near its floor
-  Round high_rounds_ = 0;  // … in which it was twice that of a site among its equals
   bool loaded_ = false;    // a state was loaded, and not given up
   bool outdated_ = false;  // the loaded state is too old
 };

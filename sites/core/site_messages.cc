@@ -12,7 +12,7 @@
 namespace sotto::sites {
 
 Status Site::receive(std::size_t peer, const SharedBytes& message) {
-  Neighbour& from = neighbour(peer);
+  Neighbour& from = peers_[peer];
   if (from.channel.stage == ChannelStage::down || outdated_ || !alive_) {
     return {};
   }
@@ -69,7 +69,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
         }
       }
       written_off_ += from.meet(hello, verdict, incarnation_);
-      from.lead.meet(behind(from), setup_.window);
+      from.lead.meet(pace().behind(from), setup_.window);
       answer(peer, hello.wants_model);
       return {};
     case Verdict::older_process:

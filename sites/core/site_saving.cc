@@ -57,11 +57,7 @@ void Site::save(ByteBuffer& out) const {
     peers_[k].save(out);
     mixing_->save_peer(k, out);
   }
-  out.write(static_cast<std::uint32_t>(former_.size()));
-  for (const Neighbour& peer : former_) {
-    out.write_string(peer.entry.name);
-    peer.save(out);
-  }
+  peers_.save_former(out);
 }
 
 Status Site::load(ByteReader& in) {
@@ -123,7 +119,7 @@ Status Site::load_peers(ByteReader& in) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
   for (std::uint32_t k = 0; k < count; ++k) {
-    if (Status status = load_peer(in, peers_); !status.ok()) {
+    if (Status status = peers_.load_next(in, setup_.window, mixing_->max_payload()); !status.ok()) {
       return status;
     }
     mixing_->rearrange(places(peers_.size()));
@@ -131,30 +127,14 @@ Status Site::load_peers(ByteReader& in) {
       return status.with_context(peers_[k].entry.name);
     }
   }
-  const auto former = in.read<std::uint32_t>();
-  if (in.failed() || former > kMostFormer) {
-    return {Fault::malformed, "checkpoint has too many former peers"};
-  }
-  for (std::uint32_t k = 0; k < former; ++k) {
-    if (Status status = load_peer(in, former_); !status.ok()) {
-      return status;
-    }
+  if (Status status = peers_.load_former(in, setup_.window, mixing_->max_payload()); !status.ok()) {
+    return status;
   }
   if (!in.finished()) {
     return {Fault::malformed, "checkpoint goes on after its end"};
   }
   update_peers(listed);
   return {};
-}
-
-Status Site::load_peer(ByteReader& in, std::vector<Neighbour>& into) {
-  const std::string name = in.read_string(kMostName);
-  if (in.failed() || name.empty() || place_of(peers_, name) < peers_.size() ||
-      place_of(former_, name) < former_.size()) {
-    return {Fault::malformed, "checkpoint has a peer without a name, or twice"};
-  }
-  into.emplace_back().entry.name = name;
-  return into.back().load(in, setup_.window, mixing_->max_payload()).with_context(name);
 }
 
 }  // namespace sotto::sites

@@ -204,6 +204,10 @@ void check_lies(const std::vector<PlannedLie>& lies, int sites, sites::MixingKin
     if (!(lie.part > 0 && lie.part <= 1)) {
       refuse("part", fmt::to_string(lie.part), "more than 0 and at most 1");
     }
+    if (lie.part < 1 && lie.kind != LieKind::kills) {
+      refuse("part", fmt::to_string(lie.part),
+             fmt::format("'{}' changes no elements; leave it out", kind.name));
+    }
   }
 }
 

@@ -79,8 +79,9 @@ struct SimulatedSiteViolation {
 struct NamedLie {
   Rank by = -1;
   Rank liar = -1;
-  bool hears = false;  ///< the honest site takes in what the liar sends
-  bool tells = false;  ///< the liar is sent parcels
+  bool hears = false;        ///< the honest site takes in what the liar sends
+  bool tells = false;        ///< the liar is sent parcels
+  bool given_model = false;  ///< the liar was sent a model, and has long to begin with it
   bool named = false;
 };
 
@@ -88,6 +89,7 @@ struct NamedLie {
 struct Accusation {
   sites::PeerHabit habit = sites::PeerHabit::none;  ///< none: it was barred or blamed
   std::string words;
+  bool misled = false;  ///< the one accused had begun with a model that a liar gave it
 };
 
 /// What a run came to.

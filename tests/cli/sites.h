@@ -33,7 +33,9 @@ struct Trust {
 
 class Sites {
  public:
-  explicit Sites(std::vector<std::string> names) : names_(std::move(names)) {
+  /// All listen at the same host, as it stands before the colon of an address.
+  explicit Sites(std::vector<std::string> names, std::string host = "127.0.0.1")
+      : names_(std::move(names)), host_(std::move(host)) {
     for (const std::string& name : names_) {
       std::filesystem::create_directories(folder(name));
       keys_[name] =
@@ -60,7 +62,7 @@ class Sites {
     for (const std::string& other : listed) {
       const auto found = trust.find(other);
       const Trust allowed = found == trust.end() ? Trust() : found->second;
-      text += fmt::format("{},{},127.0.0.1:{},{},{}\n", other, keys_.at(other), ports_.at(other),
+      text += fmt::format("{},{},{}:{},{},{}\n", other, keys_.at(other), host_, ports_.at(other),
                           allowed.may_send ? "yes" : "no", allowed.send_to ? "yes" : "no");
     }
     const auto fresh = folder(name) / "peers.new";
@@ -155,6 +157,7 @@ class Sites {
  private:
   Scratch scratch_;
   std::vector<std::string> names_;
+  std::string host_;
   std::map<std::string, std::string> keys_;
   std::map<std::string, int> ports_;
   std::map<std::string, int> monitors_;

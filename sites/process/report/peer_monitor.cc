@@ -19,7 +19,24 @@ namespace {
 
 using Level = SiteEvent::Level;
 
-/// The event that tells of a concern about a peer that is up; empty: none does.
+/// SitePeerReport::key_until, of a peer with this line that proved this key.
+std::optional<std::int64_t> end_of_key(const TrustedPeer* line, std::string_view proved) {
+  const auto keys = line == nullptr ? std::vector<PeerKey>() : line->keys();
+  std::optional<std::int64_t> last;
+  for (const PeerKey& one : keys) {
+    if (one.key.text() == proved) {
+      return one.until;
+    }
+    if (!one.until) {
+      return {};
+    }
+    last = std::max(last, one.until);
+  }
+  return last;
+}
+
+}  // namespace
+
 std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
   switch (concern) {
     case PeerConcern::takes:
@@ -59,24 +76,6 @@ std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
   }
   return {};
 }
-
-/// SitePeerReport::key_until, of a peer with this line that proved this key.
-std::optional<std::int64_t> end_of_key(const TrustedPeer* line, std::string_view proved) {
-  const auto keys = line == nullptr ? std::vector<PeerKey>() : line->keys();
-  std::optional<std::int64_t> last;
-  for (const PeerKey& one : keys) {
-    if (one.key.text() == proved) {
-      return one.until;
-    }
-    if (!one.until) {
-      return {};
-    }
-    last = std::max(last, one.until);
-  }
-  return last;
-}
-
-}  // namespace
 
 PeerMonitor::PeerMonitor(const sites::Site& site, const Channels& channels, const SiteLinks& links,
                          bool observer, std::string settings, SiteListener listener)

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sites/core/mass_rule.h>
+#include <sotto/sites/core/mixing_kind.h>
 #include <sotto/sites/process/trust/site_hosts.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 
@@ -78,6 +80,7 @@ class TrustCheck {
     check_monitors();
     check_reach();
     check_giving();
+    check_masses();
     std::sort(report_.edges.begin(), report_.edges.end());
     check_sums();
     return std::move(report_);
@@ -226,6 +229,48 @@ class TrustCheck {
     }
   }
 
+  /// Push-sum: sites that give more than comes back come near the floor of mass.
+  void check_masses() {
+    const SharedSetting* const exchange =
+        sites_.empty() ? nullptr : setting_of(sites_[0], "exchange");
+    if (exchange != nullptr && exchange->value != name_of(sites::MixingKind::push_sum)) {
+      return;
+    }
+    const sites::MassRule rule;
+    const std::vector<double> masses = masses_in_step(rule);
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      if (!sites_[i].observer && !in_[i].empty() && masses[i] <= 2 * rule.least) {
+        report_.findings.push_back(
+            {Found::drained, sites_[i].name, "",
+             fmt::format("where all exchange in step its mass comes to {:.2g} of 1, so that others "
+                         "hear little of what it learns: let more sites send to it",
+                         masses[i])});
+      }
+    }
+  }
+
+  /// The masses after many rounds of all sites, from 1 each.
+  std::vector<double> masses_in_step(const sites::MassRule& rule) const {
+    constexpr int kRounds = 1024;
+    std::vector<double> masses(sites_.size(), 1);
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<double> next = masses;
+      for (std::size_t i = 0; i < sites_.size(); ++i) {
+        const auto gives = [&](std::size_t to) { return !sites_[to].observer; };
+        const auto receivers = static_cast<double>(std::ranges::count_if(out_[i], gives));
+        const double share = std::min(masses[i] / (1 + receivers), rule.parcel);
+        for (const std::size_t to : out_[i]) {
+          next[i] -= gives(to) ? share : 0;
+          next[to] += gives(to) ? share : 0;
+        }
+      }
+      for (std::size_t i = 0; i < sites_.size(); ++i) {
+        masses[i] = std::clamp(next[i] + rule.back * (1 - next[i]), rule.least, rule.most);
+      }
+    }
+    return masses;
+  }
+
   /// Masks cancel only among sites that all have each other in their lists.
   void check_sums() {
     for (std::size_t i = 0; i < sites_.size(); ++i) {
@@ -257,7 +302,7 @@ class TrustCheck {
 std::string_view name_of(TrustFinding::Kind kind) {
   constexpr auto kNames =
       std::to_array<std::string_view>({"edge", "key", "address", "missing", "settings", "monitor",
-                                       "reach", "gives", "takes", "sum", "own", "data"});
+                                       "reach", "gives", "takes", "drained", "sum", "own", "data"});
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

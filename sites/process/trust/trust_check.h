@@ -49,6 +49,7 @@ struct TrustFinding {
     reach,     ///< nothing of one site reaches another one
     gives,     ///< a site gives, and nothing comes back
     takes,     ///< a site only takes, and does not say so
+    drained,   ///< push-sum: a site gives more than comes back, which is worth a look and does fit
     sum,       ///< a site cannot sum in secret with the others
     own,       ///< a site's own files do not do what they seem to
     data,      ///< the loader left out some of the own data, which is worth a look and does fit
@@ -61,6 +62,11 @@ struct TrustFinding {
 
 /// The name in tables and JSON: "edge".
 std::string_view name_of(TrustFinding::Kind kind);
+
+/// Whether a finding of this kind is worth a look, while all fits together.
+constexpr bool is_remark(TrustFinding::Kind kind) {
+  return kind == TrustFinding::Kind::drained || kind == TrustFinding::Kind::data;
+}
 
 /// What a check found, and figures of the graph of edges to which both ends agree.
 struct TrustReport {

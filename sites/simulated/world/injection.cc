@@ -53,6 +53,9 @@ void World::on_injected(const PlannedFault& fault, Rank site, const std::vector<
   note(SimulatedSiteEvent::Kind::fault, site, kind.between && peers.size() == 1 ? peers[0] : -1,
        static_cast<std::uint64_t>(fault.kind));
   whole_ = whole_ && !kind.loses;
+  if (kind.loses || kind.kind == FaultKind::replace) {
+    slots_[static_cast<std::size_t>(site)].may_end = true;
+  }
 }
 
 void World::on_over(const PlannedFault& fault, Rank site) {

@@ -55,18 +55,23 @@ void Naming::look(SimTime now, const Process& process) {
     const Rank peer = process.listed[k];
     const PeerState& state = process.peers[k];
     if (const PlannedLie* lie = plan_.lie_of(peer)) {
+      if (state.name == process.state.giver) {
+        misled_.insert(process.site);
+      }
       NamedLie& one = named_[{process.site, peer}];
       one.by = process.site;
       one.liar = peer;
       one.hears = one.hears || state.tells_us;
       one.tells = one.tells || state.hears_us;
+      one.given_model = one.given_model || state.models > 0;
       one.named = one.named || tells_of(*lie, state);
     } else if (std::string words = accusation(state); !words.empty()) {
       accused_.try_emplace(
           {process.site, peer},
-          Accusation{state.habit, fmt::format("site {} says of site {}, which is honest, at "
-                                              "{:.3f} s: {}",
-                                              process.site, peer, to_seconds(now), words)});
+          Accusation{.habit = state.habit,
+                     .words = fmt::format("site {} says of site {}, which is honest, at {:.3f} s: "
+                                          "{}",
+                                          process.site, peer, to_seconds(now), words)});
     }
   }
 }
@@ -77,6 +82,7 @@ void Naming::report(SimulatedSitesReport& report) const {
   }
   for (const auto& [pair, accusation] : accused_) {
     report.accusations.push_back(accusation);
+    report.accusations.back().misled = misled_.contains(pair.second);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,7 @@ class Naming {
  private:
   const FaultPlan& plan_;
   std::map<std::pair<Rank, Rank>, NamedLie> named_;      ///< by site and liar
+  std::set<Rank> misled_;                                ///< honest sites that a liar gave a model
   std::map<std::pair<Rank, Rank>, Accusation> accused_;  ///< the first; by site and honest peer
 };
 

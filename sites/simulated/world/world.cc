@@ -192,16 +192,13 @@ void World::end_process(Process& process, bool in_good_order) {
   }
 }
 
-/// An honest site ends of itself only where an older state was restored, or another process runs.
+/// An honest site ends of itself only where an older state of it was restored, or another process
+/// of it ran.
 void World::note_end(const Process& process) {
   const std::string why = process.node->alive().message();
   report_.ended.push_back(
       fmt::format("site {} at {:.3f} s: {}", process.site, to_seconds(queue_.now()), why));
-  const bool explained = std::ranges::any_of(fault_kinds(), [&](const FaultKindInfo& kind) {
-    return (kind.loses || kind.kind == FaultKind::replace) &&
-           faults_.injected()[static_cast<std::size_t>(kind.kind)] > 0;
-  });
-  if (!explained) {
+  if (!slots_[static_cast<std::size_t>(process.site)].may_end) {
     audit_.begin_event(queue_.now(), process.site, "its end");
     audit_.fail(fmt::format("ends of itself: {}", why));
   }

@@ -44,6 +44,8 @@ class World final : private FaultTarget {
     std::shared_ptr<Disk> disk;
     std::vector<Rank> listed;
     std::optional<ProcessId> process;  ///< the present one, or the last
+    /// An older state was restored, its state was lost, or another process took over, at any time.
+    bool may_end = false;
   };
 
   // Processes and their rounds (world.cc).

@@ -96,4 +96,42 @@ TEST_CASE("core: who confirms nothing does not raise the mass of others, and is 
   }
 }
 
+TEST_CASE("core: in gossip one that confirms nothing is left out, and back when it confirms") {
+  SiteNetworkOptions options;
+  options.sites = 3;
+  options.exchange = sites::MixingKind::gossip;
+  bool lies = true;
+  Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+    return !lies || denies(message, payload);
+  });
+  scene.rounds(200);
+  for (const std::size_t i : {0U, 1U}) {
+    CHECK(scene.seen(i, 2).habit == PeerHabit::confirms_nothing);
+    CHECK(scene.seen(i, 2).moved == 0);
+    CHECK(scene.seen(i, 1 - i).habit == PeerHabit::none);
+  }
+  // It gets the whole copy, and its own counts again.
+  lies = false;
+  scene.rounds(4);
+  for (const std::size_t i : {0U, 1U}) {
+    CHECK(scene.seen(i, 2).habit == PeerHabit::none);
+    CHECK(scene.seen(i, 2).receipts > 2);
+  }
+  CHECK(scene.applied(0, 1) == 204);
+}
+
+TEST_CASE("core: the mass that is told is the mass after collecting") {
+  SiteNetworkOptions options;
+  options.sites = 5;
+  SiteNetwork network(options);
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(10);
+  const double before = network.state(0).mass;
+  REQUIRE(network.site(0).try_begin(true));
+  REQUIRE(network.site(0).offer().ok());
+  CHECK(network.state(0).mass < before / 2);  // on its way to four others
+  CHECK(network.state(0).settled_mass == before);
+}
+
 }  // namespace sotto::test::mass_liars_test

@@ -120,6 +120,24 @@ TEST_CASE("core: a send-only neighbour takes and takes, and the others go on") {
   }
 }
 
+TEST_CASE("core: a taker is named though another one says that it takes nothing") {
+  // 2 says that it may not send, and 3 that it does not hear: an edge that is used one way.
+  const auto together = [](sites::Message& message, std::vector<std::byte>& payload) {
+    if (auto* hello = std::get_if<sites::Hello>(&message)) {
+      const bool last = hello->incarnation == first_incarnation(0, 3);
+      (last ? hello->hears : hello->tells) = false;
+    }
+    return only_takes(message, payload);
+  };
+  Liars scene(quadratic(4, 0.01), {2, 3}, together);
+  scene.rounds(200);
+  for (const std::size_t i : {0U, 1U}) {
+    CHECK(scene.network.state(i).drained);
+    CHECK(scene.seen(i, 2).habit == PeerHabit::takes);
+    CHECK(scene.seen(i, 1 - i).habit == PeerHabit::none);
+  }
+}
+
 TEST_CASE("core: a full mesh of nine and more exchanges from the first round on") {
   for (const std::size_t sites : {2U, 8U, 9U, 10U, 17U}) {
     CAPTURE(sites);

@@ -170,6 +170,21 @@ TEST_CASE("a full disk leaves no half of an audit's line, and the next one says 
   CHECK(check_audit(path.string()).ok());
 }
 
+TEST_CASE("an audit has who was let in, refused or revoked, lists, offences and exports") {
+  using Kind = SiteEvent::Kind;
+  const auto concerns = [](Kind kind) {
+    return AuditLog::concerns({SiteEvent::Level::info, kind, "text"});
+  };
+  for (const Kind kind :
+       {Kind::peer_up, Kind::peer_down, Kind::peer_refused, Kind::key_refused, Kind::list_in_force,
+        Kind::peer_offence, Kind::peer_barred, Kind::exported, Kind::ended}) {
+    CAPTURE(name_of(kind));
+    CHECK(concerns(kind));
+  }
+  CHECK_FALSE(concerns(Kind::round));
+  CHECK_FALSE(concerns(Kind::loss_jump));
+}
+
 TEST_CASE("an audit file is nobody else's") {
   const Scratch scratch;
   const auto victim = scratch.write("victim", "precious");

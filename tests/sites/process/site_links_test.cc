@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -80,6 +81,14 @@ struct Scene {
     REQUIRE(links->pump(Deadline::after({})).ok());
     monitor->look();
   }
+  /// The peer sends this.
+  void says(const sites::Message& message) {
+    channels.events.push_back(
+        {.kind = ChannelEvent::Kind::message,
+         .peer = 1,
+         .message = std::visit([](const auto& one) { return encode(one); }, message)});
+    REQUIRE(links->pump(Deadline::after({})).ok());
+  }
   std::vector<std::string> offences() const {
     std::vector<std::string> texts;
     for (const SiteEvent& event : events) {
@@ -126,6 +135,28 @@ TEST_CASE("an offence is told once and costs a pause that doubles, whoever notic
     CHECK(scene.channels.pauses[k] == SiteLinks::kFirstPause * (1 << k));
   }
   CHECK(scene.monitor->reports().at(0).offences == 6);
+}
+
+TEST_CASE("a payload that no decoder takes is its sender's offence, noticed as the round ends") {
+  Scene scene;
+  scene.happens(ChannelEvent::Kind::up);
+  scene.says(sites::Hello{.incarnation = 5, .life = 1, .hears = true, .tells = true});
+  REQUIRE(scene.site->offer().ok());
+  // A share of a half, and three bytes in place of eight values.
+  ByteBuffer payload;
+  payload.write(0.5);
+  payload.write(0.5);
+  payload.append(std::vector<std::byte>(3));
+  scene.says(
+      sites::Parcel{.incarnation = 5, .sequence = 1, .round = 1, .payload = payload.bytes()});
+  CHECK(scene.offences().empty());
+  REQUIRE(scene.site->collect().ok());
+  scene.links->send();
+  scene.monitor->look();
+  REQUIRE(scene.offences().size() == 1);
+  CHECK(scene.offences().back().find("it broke a rule: ") == 0);
+  REQUIRE(scene.channels.pauses.size() == 1);
+  CHECK(scene.channels.pauses.front() == SiteLinks::kFirstPause);
 }
 
 TEST_CASE("a peer that connects without end has to wait, and is told of once") {

@@ -162,6 +162,32 @@ TEST_CASE("trust check: one changed list is found, by kind") {
   CHECK(count_of(partial, Kind::sum) == 2);
 }
 
+TEST_CASE("trust check: sites that give and get nothing back, or little, are found") {
+  TrustPlan plan = plan_of(4);
+  const auto found = [&](const std::string& edges) {
+    take_trust_edges(plan, "trust.csv", "from,to\n" + edges);
+    auto views = views_of(plan);
+    const TrustReport report = check_trust(views);
+    std::string kinds;
+    for (const TrustFinding& one : report.findings) {
+      kinds += one.kind == Kind::reach ? "" : fmt::format("{} {};", one.site, name_of(one.kind));
+    }
+    for (SiteView& view : views) {
+      view.settings.push_back({"exchange", "gossip", ""});
+    }
+    CHECK(count_of(check_trust(views), Kind::drained) == 0);
+    return kinds;
+  };
+  CHECK(found("0,1\n1,2\n2,3\n3,0\n").empty());
+  CHECK(found("0,1\n1,0\n1,2\n2,1\n0,2\n2,0\n3,0\n") == "s3 gives;");
+  CHECK(found("0,1\n1,0\n1,2\n2,1\n0,2\n2,0\n0,3\n") ==
+        "s3 takes;s0 drained;s1 drained;s2 drained;");
+  // Three shares of four go out, and one of two comes back, of a site that little comes to.
+  CHECK(found("0,1\n0,2\n0,3\n1,2\n2,1\n2,3\n3,2\n1,3\n3,1\n1,0\n") == "s0 drained;");
+  CHECK_FALSE(is_remark(Kind::gives));
+  CHECK(is_remark(Kind::drained));
+}
+
 TEST_CASE("trust check: monitors of one host that have one port are found") {
   auto views = views_of(plan_of(3));  // all on 10.0.0.1
   views[0].monitor = views[2].monitor = "127.0.0.1:9100";

@@ -153,6 +153,19 @@ class Waiter : public SiteAccess {
   }
 };
 
+/// Gives nothing any more to one of its peers, with which it stays in touch and in step.
+class Miser : public SiteAccess {
+ public:
+  using SiteAccess::SiteAccess;
+
+  bool try_begin(bool waited) override {
+    if (site().round() == 20) {
+      site().set_draining({{.name = site().peers()[0].name}});
+    }
+    return SiteAccess::try_begin(waited);
+  }
+};
+
 /// What is found wrong when site 1 is reached through a T.
 template <typename T>
 std::string caught(const FaultPlan& plan) {
@@ -192,6 +205,7 @@ TEST_CASE("the checker finds sites that are broken on purpose") {
   CHECK(says(caught<Forgetful>(killed), "than it wrote"));
   CHECK(says(caught<Flatterer>(calm), "gives a receipt"));
   CHECK_FALSE(caught<Waiter>(calm).empty());
+  CHECK(says(caught<Miser>(calm), "parcels of site 1, and no more for"));
 }
 
 }  // namespace sotto::test::checker_test

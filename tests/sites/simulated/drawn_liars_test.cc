@@ -89,6 +89,7 @@ TEST_CASE("lies that cannot be told are refused") {
   refused({.kind = takes, .often = 0.5}, sites::MixingKind::push_sum);
   refused({.kind = kills, .often = 0}, sites::MixingKind::push_sum);
   refused({.kind = kills, .part = 2}, sites::MixingKind::push_sum);
+  refused({.kind = takes, .part = 0.5}, sites::MixingKind::push_sum);
   refused({.kind = takes, .sites = {3}}, sites::MixingKind::push_sum);
   refused({.kind = takes, .sites = {1, 1}}, sites::MixingKind::push_sum);
 }

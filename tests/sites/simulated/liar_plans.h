@@ -195,16 +195,21 @@ inline std::vector<std::string> troubles_of(std::uint64_t seed) {
     found.push_back("ended: " + words);
   }
   for (const Accusation& one : report.accusations) {
-    // What a robust rule makes of unlike data may well be far apart; and whoever passes on what a
-    // liar gave gives, too.
+    // What a robust rule makes of unlike data may well be far apart; whoever passes on what a liar
+    // gave gives, too; and whoever began with a liar's model was far away in its first rounds.
     const bool far = one.habit == sites::PeerHabit::stays_far && !plan.rule.empty();
-    if (!far && one.habit != sites::PeerHabit::gives) {
+    const bool misled = one.misled && one.habit == sites::PeerHabit::none;
+    if (!far && !misled && one.habit != sites::PeerHabit::gives) {
       found.push_back("accused: " + one.words);
     }
   }
   for (const NamedLie& one : report.named) {
     const PlannedLie& lie = *plan.lie_of(one.liar);
-    const bool concerned = lie.kind == LieKind::denies ? one.tells : one.hears;
+    // One that was sent a model may still be about to begin with it.
+    constexpr Round kMostJoining = 1088;
+    const bool begins = lie.kind == LieKind::denies && one.given_model &&
+                        report.rounds[static_cast<std::size_t>(one.by)] < kMostJoining;
+    const bool concerned = lie.kind == LieKind::denies ? one.tells && !begins : one.hears;
     if (!one.named && concerned && must_be_named(plan, lie) && has_honest_neighbour(plan, one.by)) {
       found.push_back(fmt::format("not named: site {} by site {}", one.liar, one.by));
     }
