@@ -18,7 +18,7 @@
 #include <sotto/base/setting.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
-#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/plan/plan_proposals.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/scenario/scenario.h>
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Three sites, two of them behind NATs, and a forwarder: the files are those of docs/operations.md,
 # "Both behind NAT", with keys made for the occasion. They train until all are in touch and have come
-# some way; then the forwarder's tunnel is cut, and they meet again.
-#   examples/sites/behind-nat.sh            SOTTO=PATH, KEEP=1
-# Needs root, ip, nft, ssh and sshd; without one of these it says SKIPPED. The network:
+# some way; then the forwarder is cut, and they meet again.
+#   examples/sites/behind-nat.sh            SOTTO=PATH, KEEP=1, FORWARDER=ssh|haproxy|nginx|socat
+# ssh (the default) is a tunnel that the bank opens; the other programs pass on to the bank, whose
+# router lets the forwarder in. Needs root, ip, nft and the forwarder's programs; without one of these
+# it says SKIPPED. The network:
 #
 #   hospital 10.1.0.2 -- NAT -- 198.51.100.2 -+
 #   bank     10.2.0.2 -- NAT -- 198.51.100.3 -+-- forwarder 198.51.100.9, sshd
@@ -19,7 +21,13 @@ PATH=$PATH:/usr/sbin:/sbin
 skip() { echo "SKIPPED: $1"; exit 0; }
 [ -x "$sotto" ] || { echo "no program at $sotto: build it, or say where it is with SOTTO=PATH" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || skip "needs root"
-for program in ip nft ssh sshd ssh-keygen; do
+forwarder=${FORWARDER:-ssh}
+case $forwarder in
+  ssh) needs=(ssh sshd ssh-keygen) ;;
+  haproxy | nginx | socat) needs=("$forwarder") ;;
+  *) echo "FORWARDER=$forwarder: it is ssh, haproxy, nginx or socat" >&2; exit 2 ;;
+esac
+for program in ip nft setsid "${needs[@]}"; do
   command -v "$program" >/dev/null || skip "there is no $program"
 done
 tag=nat$$
@@ -34,7 +42,9 @@ declare -A pid=()
 
 clean_up() {
   local name
-  for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}" 2>/dev/null || true; done
+  for name in "${!pid[@]}"; do
+    kill -KILL -- "-${pid[$name]}" 2>/dev/null || kill -KILL "${pid[$name]}" 2>/dev/null || true
+  done
   wait 2>/dev/null || true
   for name in "${spaces[@]}"; do
     ip netns del "$tag-$name" 2>/dev/null || true
@@ -82,7 +92,7 @@ for name in "${spaces[@]}"; do
   ip netns add "$tag-$name"
   ip -n "$tag-$name" link set lo up
   mkdir -p "/etc/netns/$tag-$name"
-  printf '127.0.0.1 localhost\n198.51.100.9 forwarder.example.org\n198.51.100.4 university.example.org\n' \
+  printf '127.0.0.1 localhost\n198.51.100.9 forwarder.example.org\n198.51.100.4 university.example.org\n198.51.100.3 bank.example.org\n' \
     >"/etc/netns/$tag-$name/hosts"
 done
 ip -n "$tag-inet" link add bridge type bridge
@@ -93,11 +103,23 @@ join nat1 198.51.100.2
 join nat2 198.51.100.3
 behind nat1 hospital 10.1.0
 behind nat2 bank 10.2.0
+if [ "$forwarder" != ssh ]; then
+  # The bank's router passes its port on, from the forwarder's address alone.
+  inside nat2 nft -f - <<'NFT'
+table ip nat {
+  chain in {
+    type nat hook prerouting priority -100;
+    iifname "eth0" ip saddr 198.51.100.9 tcp dport 9001 dnat to 10.2.0.2:9001
+  }
+}
+table ip filter { chain way { ct status dnat accept; }; }
+NFT
+fi
 
-# block LANGUAGE: the first block of the language in the section of the page.
+# block LANGUAGE: the blocks of the language in the section of the page.
 block() {
   sed -n '/^### Both behind NAT/,/^## /p' "$page" | sed -n "/^ *\`\`\`$1\$/,/^ *\`\`\`\$/p" |
-    sed -n '2,/```/p' | sed '/```/d; s/^   //'
+    sed '/```/d; s/^   //'
 }
 for name in "${sites[@]}"; do
   mkdir "$work/$name"
@@ -110,17 +132,18 @@ for name in "${sites[@]}"; do
   done >"$work/$name/peers.csv"
   block toml | sed "s/bank/$name/" >"$work/$name/site.toml"
   [ "$name" = bank ] || sed -i '/^listen/d' "$work/$name/site.toml"
+  [ "$forwarder" = ssh ] || sed -i 's/^listen = .*/listen = "0.0.0.0:9001"/' "$work/$name/site.toml"
   awk -v seed="${#name}" 'BEGIN {
     srand(seed); print "age,pressure,sugar,ill"
     for (i = 0; i < 400; ++i) { a = rand(); p = rand(); s = rand(); print a "," p "," s "," (a + p + s > 1.5) }
   }' >"$work/$name/patients.csv"
 done
 
-# The forwarder: sshd for one account, with one key.
-ssh-keygen -q -t ed25519 -N '' -f "$work/tunnel"
-ssh-keygen -q -t ed25519 -N '' -f "$work/host"
-mkdir -p /run/sshd
-cat >"$work/sshd_config" <<SSHD
+start_sshd() {  # for one account, with one key
+  ssh-keygen -q -t ed25519 -N '' -f "$work/tunnel"
+  ssh-keygen -q -t ed25519 -N '' -f "$work/host"
+  mkdir -p /run/sshd
+  cat >"$work/sshd_config" <<SSHD
 ListenAddress 198.51.100.9:22
 HostKey $work/host
 AuthorizedKeysFile $work/tunnel.pub
@@ -130,16 +153,35 @@ PidFile none
 PermitRootLogin prohibit-password
 GatewayPorts clientspecified
 SSHD
-ip netns exec "$tag-forwarder" "$(command -v sshd)" -D -f "$work/sshd_config" \
-  >"$work/sshd.log" 2>&1 &
-pid[sshd]=$!
+  ip netns exec "$tag-forwarder" "$(command -v sshd)" -D -f "$work/sshd_config" \
+    >"$work/sshd.log" 2>&1 &
+  pid[sshd]=$!
+}
 
-start_tunnel() {
+start_forwarder() {
   local -a words
-  read -r -a words <<<"$(block sh | head -1 | sed 's/tunnel@/root@/')"
-  ip netns exec "$tag-bank" "${words[@]}" -i "$work/tunnel" -o StrictHostKeyChecking=no \
-    -o UserKnownHostsFile=/dev/null -o ConnectionAttempts=10 -o BatchMode=yes >>"$work/ssh.log" 2>&1 &
-  pid[tunnel]=$!
+  local where=forwarder
+  case $forwarder in
+    ssh)
+      where=bank
+      read -r -a words <<<"$(block sh | grep '^ssh ' | sed 's/tunnel@/root@/')"
+      words+=(-i "$work/tunnel" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
+        -o ConnectionAttempts=10 -o BatchMode=yes)
+      ;;
+    haproxy)
+      block haproxy >"$work/haproxy.cfg"
+      words=(haproxy -db -f "$work/haproxy.cfg")
+      ;;
+    nginx)
+      { echo "pid $work/nginx.pid; events {}"; block nginx; } >"$work/nginx.conf"
+      words=(nginx -p "$work" -e stderr -c "$work/nginx.conf" -g 'daemon off;')
+      local module=/usr/lib/nginx/modules/ngx_stream_module.so
+      [ ! -e "$module" ] || sed -i "1i load_module $module;" "$work/nginx.conf"
+      ;;
+    socat) read -r -a words <<<"$(block sh | grep '^socat ')" ;;
+  esac
+  setsid ip netns exec "$tag-$where" "${words[@]}" >>"$work/forwarder.log" 2>&1 &
+  pid[forwarder]=$!
 }
 
 # until_log NAME PATTERN COUNT: until a line of the site's log is like PATTERN, COUNT times.
@@ -155,7 +197,8 @@ until_log() {
   exit 1
 }
 
-start_tunnel
+[ "$forwarder" != ssh ] || start_sshd
+start_forwarder
 for name in "${sites[@]}"; do
   ip netns exec "$tag-$name" "$sotto" node "$work/$name/site.toml" --json "$work/$name/result.json" \
     >"$work/$name/log" 2>&1 &
@@ -166,11 +209,11 @@ until_log hospital 'peer-up.*university.*one connection' 1
 until_log bank 'peer-up.*hospital' 1
 until_log bank 'peer-up.*university' 1
 grep -h 'listening\|peer-up' "$work"/*/log
-echo "cutting the tunnel, and opening it again"
-kill "${pid[tunnel]}"
-wait "${pid[tunnel]}" 2>/dev/null || true
+echo "cutting the forwarder, and starting it again"
+kill -KILL -- "-${pid[forwarder]}"
+wait "${pid[forwarder]}" 2>/dev/null || true
 until_log hospital 'peer-down.*bank' 1
-start_tunnel
+start_forwarder
 until_log hospital 'peer-up.*bank' 2
 until_log bank 'peer-up.*hospital' 2
 for name in "${sites[@]}"; do kill -TERM "${pid[$name]}"; done

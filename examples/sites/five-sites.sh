@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
-# Five sites from a short list, on this machine: `sotto site init` makes their files from the keys
-# that each made itself, `sotto site check` finds them to fit together, and they train.
+# Five sites from the short list of docs/operations.md, "For many sites at once", on this machine:
+# `sotto site init` makes their files from the keys that each made itself, `sotto site check` finds
+# them to fit together, and they train.
 #   examples/sites/five-sites.sh           SOTTO=PATH, PORT=9201 (the first of ten), KEEP=1
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sotto=${SOTTO:-$here/../../build/sotto}
 port=${PORT:-9201}
+page=$here/../../docs/operations.md
+# block LANGUAGE: the first block of the language in that section.
+block() {
+  sed -n '/^### For many sites at once/,/^## /p' "$page" |
+    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" | sed '1d; /^```/,$d'
+}
 work=$(mktemp -d)
-sites=(hospital bank university clinic lab)
+mapfile -t sites < <(block csv | sed '1d; s/,.*//')
 pids=()
 leave() {
   if [ ${#pids[@]} -gt 0 ]; then kill "${pids[@]}" 2>/dev/null || true; fi
@@ -19,11 +26,11 @@ cd "$work"
 
 # At each site: a key, of which only the .pub is sent.
 mkdir keys
-echo "name,address" >sites.csv
+block csv | awk -F, -v port="$port" 'NR > 1 && $2 != "" { $2 = "127.0.0.1:" port++ } { print $1 "," $2 }' \
+  >sites.csv
 for k in "${!sites[@]}"; do
   "$sotto" keygen "${sites[$k]}" --quiet
   mv "${sites[$k]}.pub" keys/
-  echo "${sites[$k]},127.0.0.1:$((port + k))" >>sites.csv
 done
 cat >shared.toml <<TOML
 monitor = "127.0.0.1:$((port + 5))"    # of the first site; init counts on for sites of one host
@@ -36,7 +43,8 @@ rounds = 200
 TOML
 
 # At whoever puts the federation together.
-"$sotto" site init sites.csv --public-keys keys --template shared.toml --out federation
+read -r -a init <<<"$(block sh)"
+"$sotto" "${init[@]:1}" --template shared.toml
 
 # At each site: its own key beside its files, and its share of the data.
 for k in "${!sites[@]}"; do

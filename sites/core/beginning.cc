@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <sotto/sites/core/lower_median.h>
+#include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
 
 namespace sotto::sites {
@@ -33,7 +34,9 @@ Round Beginning::settle(std::span<const Round> others, std::string_view name) {
   if (own_ > 0) {
     said.push_back(own_);
   }
-  return said.size() == 1 ? std::min(given_, believed_alone()) : lower_median(said);
+  // A round has others after it, which must be as good as any to neighbours and states.
+  return std::min(said.size() == 1 ? std::min(given_, believed_alone()) : lower_median(said),
+                  kMostCount / 2);
 }
 
 }  // namespace sotto::sites

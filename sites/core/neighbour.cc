@@ -47,8 +47,17 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   observer = hello.observer;
   channel.degree = hello.degree;
   silent_rounds = 0;
+  whole_due = whole_pause = 0;
   channel.model_due = channel.asked && hello.has_model && hello.tells;
   return written_off;
+}
+
+void Neighbour::wish_whole(Sequence applied, Round round) {
+  constexpr Round kLongestPause = 64;
+  if (round >= whole_due && out.ask_whole(applied)) {
+    whole_pause = std::clamp<Round>(2 * whole_pause, 1, kLongestPause);
+    whole_due = round + whole_pause;
+  }
 }
 
 void Neighbour::confirmed(Sequence applied) {

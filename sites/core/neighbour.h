@@ -98,6 +98,8 @@ struct Neighbour {
   bool takes = false;      ///< it has the habit PeerHabit::takes
   bool gives = false;      ///< it has the habit PeerHabit::gives
   bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
+  Round whole_due = 0;     ///< round of this site from which a wish for a whole copy is granted
+  Round whole_pause = 0;   ///< rounds until the next such wish is granted
   Freshness freshness;
   bool given = false;  ///< a parcel was made for it in this round
   double part = 0;     ///< part of its pull that counts in this collect; 0: nothing came
@@ -151,6 +153,10 @@ struct Neighbour {
   /// Takes a hello of the peer that fits, with verdict agreed or newcomer. Returns the mass
   /// that is written off.
   double meet(const Hello& hello, Verdict verdict, Incarnation self);
+  /// In this round of the site the peer, which has all parcels up to `applied`, wishes a whole
+  /// copy. A wish is granted after ever more rounds, as long as the two do not meet anew: no honest
+  /// site loses its copy again and again.
+  void wish_whole(Sequence applied, Round round);
   /// All parcels up to `applied` are durable there.
   void confirmed(Sequence applied);
   /// This site has a new incarnation: nothing has gone between the two.

@@ -51,8 +51,13 @@ class OutStream {
   bool behind() const { return behind_; }
   /// Notes that the receiver is due a whole copy.
   void fall_behind() { behind_ = true; }
-  /// The receiver of all parcels up to `applied` asks for a whole copy; one may be under way.
-  void ask_whole(Sequence applied) { behind_ = behind_ || applied >= whole_; }
+  /// The receiver of all parcels up to `applied` asks for a whole copy. False where one is under
+  /// way.
+  bool ask_whole(Sequence applied) {
+    const bool granted = !behind_ && applied >= whole_;
+    behind_ = behind_ || granted;
+    return granted;
+  }
 
   /// Makes the next parcel; `whole` brings the receiver up to date. Returns its number.
   Sequence push(Item item, bool whole);

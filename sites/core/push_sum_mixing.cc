@@ -71,6 +71,15 @@ std::size_t PushSumMixing::max_payload() const {
          std::max(setup_.compressor->max_bytes(x_.size()), x_.size() * sizeof(float));
 }
 
+void PushSumMixing::rearrange(std::span<const std::size_t> from) {
+  bound_.rearrange(from);
+  std::vector<Taken> next(from.size());
+  for (std::size_t k = 0; k < from.size(); ++k) {
+    next[k] = from[k] < taken_.size() ? taken_[from[k]] : Taken();
+  }
+  taken_ = std::move(next);
+}
+
 void PushSumMixing::begin() {
   mass_ = 1;
   setup_.ops->copy(setup_.parameters, x_);
@@ -344,20 +353,20 @@ Status PushSumMixing::check_payload(std::span<const std::byte> payload) const {
   return {};
 }
 
-/// v ← whole × what the payload holds.
-Status PushSumMixing::read_values(std::span<const std::byte> payload, float whole) {
-  const auto encoding = payload.subspan(kPushSumHeaderBytes);
+/// v ← whole × what the parcel holds.
+Status PushSumMixing::read_values(const Share& share) {
   SharedFlag overflows;
-  if (is_last(read_header(payload))) {
+  if (is_last(share.header)) {
     std::span<float> values = v_;
-    ByteReader(encoding).read_into(values);
+    ByteReader(share.encoding).read_into(values);
   } else {
     const auto take = [&](std::size_t first, std::span<const float> sum) {
       if (!setup_.ops->combine({{1, sum}}, std::span(v_).subspan(first, sum.size()))) {
         overflows.raise();
       }
     };
-    const std::array<Compressor::Term, 1> term = {{{.bytes = encoding, .scale = whole}}};
+    const std::array<Compressor::Term, 1> term = {
+        {{.bytes = share.encoding, .scale = share.whole}}};
     std::size_t refused = 0;
     if (Status status = setup_.compressor->decode_sum(term, next_, std::cref(take), refused);
         !status.ok()) {
@@ -380,64 +389,83 @@ double PushSumMixing::distance_of(double mass) const {
   }));
 }
 
-/// A parcel with more than one may hold is that of no honest site (share_of). It counts as if its
-/// sender had given back what this site gave it, with this site's model: nothing is won by minting.
-double PushSumMixing::counts_of(double mass) const {
-  return mints(mass) ? std::min(gave_, setup_.mass.parcel) : std::min(mass, setup_.mass.parcel);
+PushSumMixing::Share PushSumMixing::share_in(std::size_t peer, std::span<const std::byte> payload,
+                                             bool own_model) const {
+  Share share;
+  share.header = read_header(payload);
+  const bool last = is_last(share.header);
+  share.whole = last ? 1.0F : static_cast<float>(share.header.share);
+  share.encoding = payload.subspan(kPushSumHeaderBytes);
+  share.floats = (exact_ || last) && share.encoding.size() == x_.size() * sizeof(float);
+  share.counts = counts_of(taken_[peer], share.header, own_model);
+  return share;
 }
 
-Result<Influence> PushSumMixing::add_share(std::size_t peer, std::span<const std::byte> payload,
-                                           bool barred) {
-  const ShareHeader header = read_header(payload);
-  const double whole = is_last(header) ? 1 : header.share;
-  const double counts = counts_of(header.mass);
-  const auto encoding = payload.subspan(kPushSumHeaderBytes);
-  const bool floats = (exact_ || is_last(header)) && encoding.size() == x_.size() * sizeof(float);
-  HowFar far = floats ? how_far(encoding, whole / header.mass) : HowFar();
-  if (!floats || !std::isfinite(far.distance)) {
-    if (Status status = read_values(payload, static_cast<float>(whole)); !status.ok()) {
+/// All parcels that a peer has sent for a round count as one: what it sends more often than it is
+/// given would raise the mass of all others without end. A parcel with more than one may hold is
+/// that of no honest site (share_of). It counts as if its sender had given back what this site gave
+/// it, with this site's model: nothing is won by minting. A last parcel counts besides, once.
+double PushSumMixing::counts_of(const Taken& taken, const ShareHeader& header,
+                                bool own_model) const {
+  const double most = own_model ? std::min(gave_, setup_.mass.parcel) : setup_.mass.parcel;
+  const double left = is_last(header) ? (taken.left ? 0 : most) : std::max(0.0, most - taken.mass);
+  return std::min(header.mass, left);
+}
+
+Result<PushSumMixing::Pull> PushSumMixing::judge(std::size_t peer, const Share& share,
+                                                 bool own_model) {
+  const double mass = share.header.mass;
+  HowFar far =
+      share.floats ? how_far(share.encoding, static_cast<double>(share.whole) / mass) : HowFar();
+  Pull pull;
+  if (!share.floats || !std::isfinite(far.distance)) {
+    if (Status status = read_values(share); !status.ok()) {
       return status;
     }
-    far = {distance_of(header.mass), length_of(setup_.parameters)};
+    pull.read = true;
+    far = {distance_of(mass), length_of(setup_.parameters)};
   }
-  const auto [distance, length] = far;
-  const double bound = bound_.longest(length);
-  const bool absurd = !barred && PullBound::absurd(distance, bound, length);
-  const bool counts_not = barred || absurd;
-  const double longest = counts_not ? 0 : bound_.reach(length);
-  const bool cut = distance > longest;
-  if (!barred && std::exchange(noted_, peer) != peer) {
-    bound_.pulled(peer, distance);
+  pull.distance = far.distance;
+  pull.length = far.length;
+  const double bound = bound_.longest(pull.length);
+  pull.absurd = !own_model && PullBound::absurd(pull.distance, bound, pull.length);
+  const bool counts_not = own_model || pull.absurd;
+  pull.longest = counts_not ? 0 : bound_.reach(pull.length);
+  pull.cut = pull.distance > pull.longest;
+  if (!own_model && std::exchange(noted_, peer) != peer) {
+    bound_.pulled(peer, pull.distance);
   }
-  Influence influence{.moved = std::min(distance, longest) * counts / (mass_ + counts),
-                      .distance = distance,
-                      .cut = distance > (counts_not ? 0 : bound) ? 1U : 0U,
-                      .absurd = absurd};
-  if (floats) {
-    if (!cut && counts == header.mass &&
-        (length + distance) * (mass_ + counts) < kFarFromOverflow) {
-      pull_as_is(encoding, static_cast<float>(whole));
-      return influence;
-    }
-    if (Status status = read_values(payload, static_cast<float>(whole)); !status.ok()) {
-      return status;
-    }
+  pull.influence = {
+      .moved = std::min(pull.distance, pull.longest) * share.counts / (mass_ + share.counts),
+      .distance = pull.distance,
+      .cut = pull.distance > (counts_not ? 0 : bound) ? 1U : 0U,
+      .absurd = pull.absurd};
+  return pull;
+}
+
+Status PushSumMixing::apply(const Share& share, const Pull& pull) {
+  const double mass = share.header.mass;
+  const double sum = mass_ + share.counts;
+  if (share.floats && !pull.cut && share.counts == mass &&
+      (pull.length + pull.distance) * sum < kFarFromOverflow) {
+    pull_as_is(share.encoding, share.whole);
+    return {};
   }
-  const std::span<const float> z = setup_.parameters;
-  if (cut) {  // n (z + d), d cut
-    const double part = longest / distance;
-    for (std::size_t k = 0; k < z.size(); ++k) {
-      const auto own = static_cast<double>(z[k]);
-      const double pull = static_cast<double>(v_[k]) / header.mass - own;
-      v_[k] = static_cast<float>(counts * (own + part * pull));
-    }
-  } else if (counts != header.mass) {
-    setup_.ops->scale(static_cast<float>(counts / header.mass), v_);
-  }
-  if (Status status = pull_by(mass_ + counts); !status.ok()) {
+  if (Status status = pull.read ? Status() : read_values(share); !status.ok()) {
     return status;
   }
-  return influence;
+  const std::span<const float> z = setup_.parameters;
+  if (pull.cut) {  // n (z + d), d cut
+    const double part = pull.longest / pull.distance;
+    for (std::size_t k = 0; k < z.size(); ++k) {
+      const auto own = static_cast<double>(z[k]);
+      const double far = static_cast<double>(v_[k]) / mass - own;
+      v_[k] = static_cast<float>(share.counts * (own + part * far));
+    }
+  } else if (share.counts != mass) {
+    setup_.ops->scale(static_cast<float>(share.counts / mass), v_);
+  }
+  return pull_by(sum);
 }
 
 /// How far a model of these floats, times `factor`, is from z, and how long z is. The first is not
@@ -492,32 +520,42 @@ Status PushSumMixing::pull_by(double mass) {
 
 Result<TakenIn> PushSumMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
                                        Credit credit) {
-  const ShareHeader header = read_header(payload);
-  const double given = header.mass;
+  const double given = read_header(payload).mass;
+  const bool own_model = credit == Credit::own_model || mints(given);
+  const Share share = share_in(peer, payload, own_model);
   if (credit == Credit::nothing) {
-    const auto whole = is_last(header) ? 1.0F : static_cast<float>(header.share);
-    if (Status status = read_values(payload, whole); !status.ok()) {
+    if (Status status = read_values(share); !status.ok()) {
       return status;
     }
     balance_.lowered += given;
     return TakenIn{.mass = given, .influence = {.parcels = 1}};
   }
-  auto influence = add_share(peer, payload, credit == Credit::own_model || mints(given));
-  if (!influence) {
-    return influence.status();
+  const auto pull = judge(peer, share, own_model);
+  Status status = pull.ok() ? apply(share, *pull) : pull.status();
+  if (!status.ok()) {
+    return status;
   }
-  const double counts = counts_of(given);
-  mass_ += counts;
-  balance_.lowered += given - counts;
-  influence->excess = mints(given) ? given - counts : 0;
-  influence->parcels = 1;
-  influence->lightest =
+  Taken& taken = taken_[peer];
+  if (is_last(share.header)) {
+    taken.left = true;
+  } else {
+    taken.mass += share.counts;
+  }
+  mass_ += share.counts;
+  balance_.lowered += given - share.counts;
+  TakenIn result = {.mass = given, .counted = share.counts, .influence = pull->influence};
+  result.influence.excess = mints(given) ? given - share.counts : 0;
+  result.influence.parcels = 1;
+  result.influence.lightest =
       given / (setup_.mass.least * static_cast<double>(setup_.consensus_stepsize));
-  return TakenIn{given, counts, *influence};
+  return result;
 }
 
 Status PushSumMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> /*peers*/) {
   noted_ = kNobody;
+  for (Taken& taken : taken_) {
+    taken.mass = 0;
+  }
   Status status = fold();
   return status.ok() ? give_back() : status;
 }

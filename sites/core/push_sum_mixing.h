@@ -23,6 +23,7 @@
 // is subtracted for them. Memory: 8 floats a parameter.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <sotto/base/byte_pool.h>
@@ -45,13 +46,13 @@ class PushSumMixing final : public Mixing {
   std::size_t max_payload() const override;
   double mass() const override { return mass_; }
   MassBalance balance() const override { return balance_; }
-  void rearrange(std::span<const std::size_t> from) override { bound_.rearrange(from); }
+  void rearrange(std::span<const std::size_t> from) override;
 
   void begin() override;
   void give_up() override;
   LastParcel hand_over() override;
   Status take_back(std::span<const std::byte> payload) override;
-  void forget(std::size_t /*peer*/) override {}
+  void forget(std::size_t peer) override { taken_[peer] = {}; }
 
   Status step(Round step, std::span<const float> gradient) override;
   Status stretch(float factor) override;
@@ -83,8 +84,35 @@ class PushSumMixing final : public Mixing {
   double share_of(double fair) const;
   /// Whether a parcel says that it has more mass than one may hold, rounding aside.
   bool mints(double mass) const { return mass > setup_.mass.parcel * (1 + kRounding); }
-  /// The mass with which a parcel counts that says that it has so much.
-  double counts_of(double mass) const;
+  /// Of one peer, since the last mix.
+  struct Taken {
+    double mass = 0;    ///< mass with which its parcels counted
+    bool left = false;  ///< its last parcel came, at any time
+  };
+  /// A parcel of a peer.
+  struct Share {
+    ShareHeader header;
+    float whole = 1;  ///< factor of its values
+    std::span<const std::byte> encoding;
+    bool floats = false;  ///< the encoding is floats as they are
+    double counts = 0;    ///< mass with which it counts
+  };
+  /// How far a parcel pulls.
+  struct Pull {
+    double distance = 0;
+    double length = 0;   ///< length of z
+    double longest = 0;  ///< what it is cut to
+    bool cut = false;
+    bool absurd = false;
+    bool read = false;  ///< v has its values
+    Influence influence = {};
+  };
+  Share share_in(std::size_t peer, std::span<const std::byte> payload, bool own_model) const;
+  /// The mass with which a parcel counts.
+  double counts_of(const Taken& taken, const ShareHeader& header, bool own_model) const;
+  Result<Pull> judge(std::size_t peer, const Share& share, bool own_model);
+  /// p ← p + the parcel's share of values, its mass and its pull cut to what counts.
+  Status apply(const Share& share, const Pull& pull);
   /// Piece of p, which is 0 where nothing has pulled.
   std::span<const float> pull_at(std::size_t first, std::size_t count) const;
   /// z ← (x + pull) / mass, of a piece. Says whether all of it is finite.
@@ -100,10 +128,8 @@ class PushSumMixing final : public Mixing {
                                               double gives);
   Result<std::span<const std::byte>> encode(const RandomKey& key, std::span<std::byte> out);
   Status give(std::span<const std::byte> encoding, double gives);
-  Status read_values(std::span<const std::byte> payload, float whole);
+  Status read_values(const Share& share);
   double distance_of(double mass) const;
-  /// p ← p + the parcel's share of values, its mass and its pull cut to what counts.
-  Result<Influence> add_share(std::size_t peer, std::span<const std::byte> payload, bool barred);
   struct HowFar {
     double distance = 0;
     double length = 0;
@@ -126,6 +152,7 @@ class PushSumMixing final : public Mixing {
   MassBalance balance_;
   double mass_ = 0;           // ω; 0 before begin
   double gave_ = 0;           // mass of each parcel that was made last
+  std::vector<Taken> taken_;  // by peer
   std::vector<float> x_;      // x
   std::vector<float> pull_;   // p, where pulled_
   bool pulled_ = false;       // p is not 0

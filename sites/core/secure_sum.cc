@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
+#include <sotto/base/philox.h>
 
 namespace sotto::sites {
 namespace {
@@ -332,25 +333,27 @@ std::uint64_t SecureSum::tag_between(const Held& held, std::size_t from, std::ui
 
 std::vector<std::size_t> SecureSum::consistent(const Held& held,
                                                std::vector<std::size_t> places) const {
-  // A site with a new process, or another list, has other tags than its peers: those
-  // that fit fewest others are left out, until all fit.
-  while (!places.empty()) {
+  // A site with a new process, or another list, has other tags than its peers: one after another of
+  // those that fit fewest others is left out, until all fit. Of two that do not fit each other
+  // alone one lies, and nobody sees which: it is drawn anew in each round, the same one at all
+  // receivers, so that a liar keeps no other site out.
+  while (true) {
     const auto misfits = [&](std::size_t a) {
       return std::ranges::count_if(places, [&](std::size_t b) {
         return a != b &&
                tag_between(held, a, members_[b].id) != tag_between(held, b, members_[a].id);
       });
     };
-    const auto most = misfits(*std::ranges::max_element(places, {}, misfits));
-    if (most == 0) {
-      break;
+    const auto rank = [&](std::size_t a) {
+      RandomStream draw({.seed = members_[a].id, .round = round_, .purpose = Purpose::select});
+      return std::pair(misfits(a), draw.uniform());
+    };
+    const auto worst = std::ranges::max_element(places, {}, rank);
+    if (worst == places.end() || misfits(*worst) == 0) {
+      return places;
     }
-    std::vector<std::size_t> fit;
-    std::ranges::copy_if(places, std::back_inserter(fit),
-                         [&](std::size_t a) { return misfits(a) < most; });
-    places = std::move(fit);
+    places.erase(worst);
   }
-  return places;
 }
 
 std::optional<Unmask> SecureSum::close() {
@@ -458,25 +461,32 @@ std::vector<std::size_t> SecureSum::owed() const {
   return owed;
 }
 
-std::optional<Secret32> SecureSum::joined(std::size_t member, const Bytes32& commitment) const {
+std::optional<Secret32> SecureSum::joined(std::size_t member, const Bytes32& commitment) {
   const auto at = summing_->shares.find(member);
   if (at == summing_->shares.end() || at->second.size() < threshold()) {
     return std::nullopt;
   }
-  std::vector<SecretShare> shares;
-  for (const auto& [holder, value] : at->second) {
-    shares.push_back({members_[holder].id, value});
+  // One may be wrong: it is found by leaving out each in turn, first the one that was wrong before.
+  std::vector<std::optional<std::size_t>> tries = {std::nullopt};
+  if (summing_->wrong) {
+    tries.push_back(summing_->wrong);
   }
-  // One may be wrong: it is found by leaving out each in turn.
-  for (std::size_t without = shares.size() + 1; without-- > 0;) {
+  for (const auto& [holder, value] : at->second) {
+    if (tries.size() > threshold() + 2) {
+      break;  // beyond the first of them nothing is left out
+    }
+    tries.push_back(holder);
+  }
+  for (const std::optional<std::size_t>& without : tries) {
     std::vector<SecretShare> some;
-    for (std::size_t k = 0; k < shares.size() && some.size() < threshold(); ++k) {
-      if (k != without) {
-        some.push_back(shares[k]);
+    for (const auto& [holder, value] : at->second) {
+      if (holder != without && some.size() < threshold()) {
+        some.push_back({members_[holder].id, value});
       }
     }
     const auto secret = some.size() == threshold() ? join_secret(some) : std::nullopt;
     if (secret && sites::commitment(*secret) == commitment) {
+      summing_->wrong = without ? without : summing_->wrong;
       return secret;
     }
   }

@@ -22,7 +22,8 @@
 // A site that is missing before it sent its parcel costs nothing, while u others are there; one
 // that answers no more after that is replaced by the shares of others, unless another one was
 // missing already. What does not add up, as four words of each parcel show, is not used. A client
-// can make any sum useless, and nobody sees which one did.
+// can make any sum useless, and nobody sees which one did. One that says another tag of its mask
+// with a site than that site does has one of the two left out, in each round either of them.
 //
 // Payload: round u64, number of other members u16; for each its id u64, the tag of the pair u64 (0:
 // no mask) and a share of 32 bytes; a commitment of 32 bytes to b_j; d + 4 words.
@@ -186,7 +187,8 @@ class SecureSum {
     std::map<std::size_t, std::map<std::size_t, Secret32>> shares;
     /// Seeds of masks, by member and missing site.
     std::map<std::pair<std::size_t, std::uint64_t>, Secret32> seeds;
-    std::vector<std::size_t> silent;  ///< members without anything to tell
+    std::vector<std::size_t> silent;   ///< members without anything to tell
+    std::optional<std::size_t> wrong;  ///< a holder whose share of another's mask was wrong
   };
 
   static std::optional<Header> read_header(ByteReader& in);
@@ -207,7 +209,7 @@ class SecureSum {
   /// The peers among these that agree with each other on the tags of their masks.
   std::vector<std::size_t> consistent(const Held& held, std::vector<std::size_t> places) const;
   std::uint64_t tag_between(const Held& held, std::size_t from, std::uint64_t id) const;
-  std::optional<Secret32> joined(std::size_t member, const Bytes32& commitment) const;
+  std::optional<Secret32> joined(std::size_t member, const Bytes32& commitment);
   /// A mask of this member with a missing site has not been told.
   bool lacks_seed(std::size_t member, const Held& held) const;
   /// Too few shares of this member's own mask have been told.

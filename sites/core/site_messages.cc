@@ -225,7 +225,7 @@ Status Site::take(std::size_t peer, const Receipt& receipt) {
   from.confirmed(receipt.applied);
   from.in.announce_no_more();
   if (receipt.wants_whole) {
-    from.out.ask_whole(receipt.applied);
+    from.wish_whole(receipt.applied, offered_);
   }
   from.known.round = receipt.round;
   from.channel.joining = false;
@@ -270,11 +270,13 @@ void Site::accused(std::size_t peer, std::string_view how) {
 }
 
 void Site::fence() {
+  // Those that are away count, too: a single peer must not end a site while the others are down, or
+  // have not said anything yet.
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
-  const auto answered = std::ranges::count_if(peers_, [](const Neighbour& peer) {
-    return peer.claims_newer || (peer.agreed && peer.up());
+  const auto may_know = std::ranges::count_if(peers_, [](const Neighbour& peer) {
+    return peer.claims_newer || peer.known.incarnation != 0;
   });
-  if (2 * claims > answered) {
+  if (2 * claims > may_know) {
     outbox_.clear();
     alive_ = {
         Fault::unexpected,

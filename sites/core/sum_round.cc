@@ -30,7 +30,7 @@ Round round_after(std::span<const Neighbour> peers, Round round, std::size_t lea
     return round;
   }
   std::ranges::sort(said, std::greater());
-  const Round usual = said[least - 1];
+  const Round usual = std::min(said[least - 1], kMostCount / 2);  // others come after it
   // In step, too, others may be in the next round already; not for long without a sum. Those that
   // have enough parcels without this site's will have gone on by its next offer, others wait there.
   const Round ahead = lost > 1 ? 0 : 1;

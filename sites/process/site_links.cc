@@ -74,6 +74,7 @@ void SiteLinks::read_list() {
     if (const auto old = places.find(rank->second); old != places.end()) {
       links_[place] = before[old->second];
     } else {
+      site_.peer_down(place);  // a channel by another number is not this one's
       links_[place].offences = offences[rank->second];
       links_[place].models = peers[place].models;
     }
@@ -248,7 +249,8 @@ void SiteLinks::hang_up(std::size_t peer) { hang_up(peer, {}); }
 
 void SiteLinks::hang_up(std::size_t peer, std::chrono::milliseconds at_least) {
   Link& link = links_[peer];
-  if (Deadline::Clock::now() - link.since > 10 * link.pause) {
+  constexpr int kForgiven = 100;  // pauses; by fewer a peer would fill the log with its offences
+  if (Deadline::Clock::now() - link.since > kForgiven * link.pause) {
     link.pause = kFirstPause;
   }
   channels_.close(link.rank, std::max(link.pause, at_least));

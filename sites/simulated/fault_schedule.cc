@@ -135,10 +135,15 @@ bool FaultSchedule::take_effect(const PlannedFault& fault, Active& active) {
   return false;
 }
 
-/// Takes the peers that are listed off the list; only these are on it again in the end.
+/// Takes the peers that are listed off the list; only these are on it again in the end. Nothing
+/// happens where too few would stay for a process to begin with.
 bool FaultSchedule::forget_peers(Active& active) {
   std::vector<Rank> listed = target_.listed(active.site);
   std::erase_if(active.peers, [&](Rank rank) { return std::ranges::count(listed, rank) == 0; });
+  if (listed.size() < active.peers.size() + target_.least_listed()) {
+    active.peers.clear();
+    return false;
+  }
   std::erase_if(listed, [&](Rank rank) { return std::ranges::count(active.peers, rank) > 0; });
   target_.relist(active.site, std::move(listed));
   return !active.peers.empty();

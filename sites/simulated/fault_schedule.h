@@ -53,6 +53,8 @@ class FaultTarget {
 
   /// The peers on a site's list.
   virtual const std::vector<Rank>& listed(Rank site) const = 0;
+  /// The fewest peers with which a site begins.
+  virtual std::size_t least_listed() const { return 0; }
   /// Gives a site another list of peers.
   virtual void relist(Rank site, std::vector<Rank> listed) = 0;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/plan/plan_candidate.h>
 
 namespace sotto::study {
 

@@ -12,7 +12,7 @@
 //   A(f) = Σ_ℓ L_ℓ + max(P + b / r, max_ℓ E_ℓ(f))
 //
 // L: latency, drawn within its jitter; r: what TCP keeps where packets are lost (mean_rate in
-// losses.h, with twice the latency as the round trip), and less while a connection's window
+// mean_rate.h, with twice the latency as the round trip), and less while a connection's window
 // is small (congestion_window.h). Of a frame that stands for several buckets the first is there
 // after its share of the bytes, and is decoded while the others are on their way. β and L are those
 // that the protocol leaves (NetworkModel). Over a transport that sends on demand, P is not before

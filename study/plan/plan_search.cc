@@ -285,10 +285,13 @@ Status PlanSearch::add_run(const Candidate& candidate, double hopeless) {
     const auto& time = runs_.back().times.front();
     const auto done = static_cast<double>(result.rounds);
     const bool ended = done >= static_cast<double>(rounds_) || !result.early_end().empty();
-    // A run that was given up is known to need more, and nothing else.
-    guess_.learn(candidate, time    ? *time * done / result.virtual_s
-                            : ended ? kBeyond * static_cast<double>(rounds_)
-                                    : std::max(kHopeless * done, guess_.of(candidate)));
+    if (time) {
+      guess_.learn(candidate, *time * done / result.virtual_s);
+    } else if (ended) {
+      guess_.learn(candidate, kBeyond * static_cast<double>(rounds_));
+    } else {  // given up: it is known to need more, and nothing else
+      guess_.learn(candidate, std::max(kHopeless * done, guess_.of(candidate)));
+    }
   }
   return {};
 }

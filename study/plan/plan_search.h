@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <sotto/base/message.h>
-#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/plan/plan_screen.h>
 #include <sotto/study/plan/plan_guess.h>
 #include <sotto/study/plan/planned_run.h>
 #include <sotto/study/scenario/scenario.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/plan/plan_candidate.h>
 #include <sotto/study/plan/ranking.h>
 #include <sotto/study/simulation/simulated_run.h>
 

@@ -1,5 +1,5 @@
 // Ways to share a model's training out over nodes: what each exchanges in a step and what a node
-// holds. strategies_of.h prices them.
+// holds. strategy_prices.h prices them.
 //
 // A strategy is a row of `strategies()`, stated at the end of its own source file. Pure functions;
 // thread-safe.

@@ -276,13 +276,17 @@ TEST_CASE(
     CHECK(spent <= 4);
     CHECK(spent > 3.9);
   }
+  std::string not_run;
   for (const std::string words : {"north's model at west: ", "west's ONNX file at north: "}) {
     const auto at = ended.out.find(words);
     if (at == std::string::npos) {
-      MESSAGE("not run, for want of Python or onnxruntime: " << words);
+      not_run += words;
       continue;
     }
     CHECK(std::stod(ended.out.substr(at + words.size())) > 90);
+  }
+  if (!not_run.empty()) {
+    SOTTO_SKIP("all but this, for want of Python or onnxruntime: " << not_run);
   }
 }
 

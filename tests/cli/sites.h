@@ -117,6 +117,7 @@ class Sites {
   std::string ask(const std::string& name, const std::string& path) const {
     return sotto::ask_monitor({"127.0.0.1", monitors_.at(name)}, path);
   }
+  int port(const std::string& name) const { return ports_.at(name); }
   int monitor_port(const std::string& name) const { return monitors_.at(name); }
   /// Asks until the site's status is as wanted; the test's time limit ends what never is.
   nlohmann::json await(const std::string& name,

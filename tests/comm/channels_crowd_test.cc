@@ -11,6 +11,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -94,8 +95,10 @@ class CrowdedSite {
     REQUIRE(room <= 200);
     const auto right = greeting("CURVE");
     const std::string says(reinterpret_cast<const char*>(right.data()), right.size());
+    // Some say nothing, some greet and say no more, and some send garbage.
+    const std::vector<std::string> words = {"", says, std::string(4096, '\xA5')};
     for (std::size_t i = 0; i < 2 * room; ++i) {
-      crowd.emplace_back(sites.port(0), from, i % 2 == 0 ? "" : says);
+      crowd.emplace_back(sites.port(0), from, words[i % words.size()]);
     }
     const auto deadline = generous();
     // More may just have been taken in than there is room for, until the site looks again.

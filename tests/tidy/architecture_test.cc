@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <regex>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,21 @@ std::vector<std::smatch> all_matches(const std::string& text, const std::regex& 
   return {std::sregex_iterator(text.begin(), text.end(), wanted), {}};
 }
 
+/// All files of the tree but those of builds: "/sites/core/site.h".
+std::vector<std::string> files_of_tree() {
+  std::vector<std::string> files;
+  for (const auto& folder : fs::directory_iterator(kTree)) {
+    const std::string name = folder.path().filename().string();
+    if (!folder.is_directory() || name.starts_with("build") || name.starts_with(".")) {
+      continue;
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      files.push_back("/" + fs::relative(entry.path(), kTree).string());
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 TEST_CASE("what ARCHITECTURE.md says is in a file is there") {
@@ -59,20 +76,15 @@ TEST_CASE("what ARCHITECTURE.md says is in a file is there") {
       CHECK_MESSAGE(std::regex_search(sources, whole), match[1].str(), " is not in ",
                     match[2].str());
     }
+    if (path.extension() == ".cc" && name.find("::") != std::string::npos) {
+      CHECK_MESSAGE(sources.find(name) != std::string::npos, name, " is not defined in ",
+                    match[2].str());
+    }
   }
 }
 
 TEST_CASE("the files that ARCHITECTURE.md names are in the tree") {
-  std::vector<std::string> files;
-  for (const auto& folder : fs::directory_iterator(kTree)) {
-    const std::string name = folder.path().filename().string();
-    if (!folder.is_directory() || name.starts_with("build") || name.starts_with(".")) {
-      continue;
-    }
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      files.push_back("/" + fs::relative(entry.path(), kTree).string());
-    }
-  }
+  const std::vector<std::string> files = files_of_tree();
   const std::string text = page();
   const auto named = all_matches(text, std::regex(R"(`([a-z_0-9/]+\.(?:h|cc))`)"));
   CHECK(named.size() > 20);
@@ -81,6 +93,40 @@ TEST_CASE("the files that ARCHITECTURE.md names are in the tree") {
     CHECK_MESSAGE(std::ranges::any_of(files, [&](const auto& file) { return file.ends_with(end); }),
                   match[1].str());
   }
+}
+
+TEST_CASE("the files that comments name are in the tree") {
+  const std::vector<std::string> files = files_of_tree();
+  std::set<std::string> ends;
+  for (const std::string& file : files) {
+    for (auto at = file.find('/'); at != std::string::npos; at = file.find('/', at + 1)) {
+      ends.insert(file.substr(at + 1));
+    }
+  }
+  const std::set<std::string> of_others = {"foreach_target.h", "doctest.h", "zmq.h"};
+  const std::regex named(R"((?:^|[\s(`])([a-z_0-9/]+\.(?:h|cc|cu))\b)");
+  std::size_t found = 0;
+  for (const std::string& file : files) {
+    if (!file.ends_with(".h") && !file.ends_with(".cc")) {
+      continue;
+    }
+    std::istringstream lines(text_of_file(kTree.string() + file));
+    for (std::string line; std::getline(lines, line);) {
+      const auto comment = line.find("//");
+      if (comment == std::string::npos || line.find("#include") < comment) {
+        continue;
+      }
+      for (const auto& match : all_matches(line, named)) {
+        // What a program writes, and headers of others, are no files of the tree.
+        const std::string name = match[1].str();
+        const bool ours =
+            static_cast<std::size_t>(match.position()) > comment && !of_others.contains(name);
+        found += ours ? 1U : 0U;
+        CHECK_MESSAGE((!ours || ends.contains(name)), file, ": ", name);
+      }
+    }
+  }
+  CHECK(found > 50);
 }
 
 }  // namespace sotto::test::architecture_test

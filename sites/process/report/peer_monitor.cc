@@ -196,7 +196,8 @@ void PeerMonitor::look_at_habit(const PeerStanding& standing, const std::string&
   if (up && standing.concern != seen.habit) {
     seen.habit = standing.concern;
     const auto kind = event_of(standing.concern);
-    if (kind && !standing.text.empty()) {
+    if (kind && !standing.text.empty() &&
+        seen.told.tell(standing.concern, Deadline::Clock::now())) {
       tell(*kind == SiteEvent::Kind::peer_late ? Level::info : Level::warning, *kind, standing.text,
            name);
     }

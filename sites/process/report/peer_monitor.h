@@ -22,6 +22,7 @@
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/process/report/admission_monitor.h>
 #include <sotto/sites/process/report/peer_standing.h>
+#include <sotto/sites/process/report/repeated_concern.h>
 #include <sotto/sites/process/report/site_report.h>
 #include <sotto/sites/process/site_links.h>
 
@@ -53,6 +54,7 @@ class PeerMonitor {
     bool met = false;            ///< whether both had said hello
     std::string trouble;         ///< last text of a refusal, or of a channel that did not open
     std::optional<PeerConcern> habit{};
+    RepeatedConcern told{};
     bool contested = false;
     Round round = 0;
     std::optional<Deadline::Clock::time_point> advanced{};  ///< time when its round changed last

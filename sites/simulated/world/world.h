@@ -108,6 +108,9 @@ class World final : private FaultTarget {
   const std::vector<Rank>& listed(Rank site) const override {
     return slots_[static_cast<std::size_t>(site)].listed;
   }
+  std::size_t least_listed() const override {
+    return plan_.exchange == MixingKind::secure_mean ? SecureSumRule{}.colluders + 2 : 0;
+  }
   void relist(Rank site, std::vector<Rank> listed) override;
   void on_injected(const PlannedFault& fault, Rank site, const std::vector<Rank>& peers) override;
   void on_over(const PlannedFault& fault, Rank site) override;

@@ -6,6 +6,7 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/sites/core/beginning.h>
+#include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
 
 namespace sotto::test::beginning_test {
@@ -55,6 +56,13 @@ TEST_CASE("a liar cannot take a site to a round beyond those that honest neighbo
     CHECK(begins <= most);
     CHECK(late.said_by() == others.size() + 1);
   }
+}
+
+TEST_CASE("however late a round liars say, others come after it") {
+  Beginning late(0);
+  late.take_over(0, sites::kMostCount);
+  const std::vector<Round> others = {sites::kMostCount, 1000};
+  CHECK(late.settle(others, "liar") == sites::kMostCount / 2);
 }
 
 TEST_CASE("the round of a state that is not the last counts, and is nobody's word") {

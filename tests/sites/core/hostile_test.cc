@@ -379,4 +379,18 @@ TEST_CASE("core: gossip, a change of another copy is not used, and the whole one
   CHECK(asked);
 }
 
+TEST_CASE("core: one that asks in each round for whole copies gets them after ever more rounds") {
+  sites::Neighbour peer;
+  int whole = 0;
+  for (Round round = 1; round <= 1000; ++round) {
+    const bool due = peer.out.behind();
+    whole += due ? 1 : 0;
+    const Sequence number = peer.out.push({.round = round, .mass = 0, .payload = nullptr}, due);
+    peer.confirmed(number);
+    peer.wish_whole(number, round);
+  }
+  CHECK(whole > 10);
+  CHECK(whole < 30);
+}
+
 }  // namespace sotto::test::hostile_test

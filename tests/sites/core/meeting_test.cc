@@ -190,6 +190,35 @@ TEST_CASE("core: one liar among two peers does not stop a site, nor reset what h
   }
 }
 
+TEST_CASE("core: one liar does not stop a site while the others are away or have said nothing") {
+  SiteNetworkOptions options = pair_options();
+  options.sites = 3;
+  SiteNetwork network = running(options, 3);
+  for (const bool other_has_greeted : {false, true}) {
+    CAPTURE(other_has_greeted);
+    network.kill(0);
+    network.start(0);
+    if (other_has_greeted) {
+      network.connect(0, 2);
+      (void)network.deliver(2, 0);
+    }
+    network.connect(0, 1);
+    (void)network.deliver(1, 0);
+    const PeerState liar = network.peers(0)[network.place(0, 1)];
+    REQUIRE(liar.up);
+    network.queue(1, 0) = {encode(sites::Receipt{.incarnation = network.state(0).incarnation,
+                                                 .applied = liar.receipts,
+                                                 .round = liar.round,
+                                                 .own_steps = 1}),
+                           encode(sites::Refusal{.reason = sites::RefusalReason::already_running,
+                                                 .text = "a newer process"})};
+    (void)network.deliver(1, 0);
+    (void)network.deliver(1, 0);
+    CHECK_FALSE(network.peers(0)[network.place(0, 1)].up);
+    CHECK(network.site(0).alive());
+  }
+}
+
 TEST_CASE("core: other settings are refused, and the refusal says so") {
   SiteNetwork network(pair_options());
   SiteSetup other = network.setup(1);

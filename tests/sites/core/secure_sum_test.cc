@@ -477,6 +477,57 @@ TEST_CASE("secure sum: wrong shares are left out, and wrong masks found out") {
   }
 }
 
+TEST_CASE(
+    "secure sum: one that says another tag than a site keeps it out of some sums, not of all") {
+  // 6 says to all others another tag of its mask with 2.
+  constexpr std::size_t kLiar = 6;
+  constexpr std::size_t kVictim = 2;
+  constexpr std::size_t kTagAt = sizeof(std::uint64_t) + sizeof(std::uint16_t);
+  Group group(7, 8, {.colluders = 0}, drawn_seed(6100));
+  std::map<std::size_t, int> sums_of;
+  for (Round round = 1; round <= 40; ++round) {
+    group.open(round);
+    for (std::size_t from = 0; from < group.size(); ++from) {
+      for (std::size_t to = 0; to < group.size(); ++to) {
+        if (from == to) {
+          continue;
+        }
+        std::vector<std::byte> parcel = *group.payload(from, to);
+        for (std::size_t at = kTagAt; from == kLiar && at + 48 <= parcel.size(); at += 48) {
+          std::uint64_t id = 0;
+          std::memcpy(&id, parcel.data() + at, sizeof id);
+          if (id == sites::site_id(fmt::format("site-{}", kVictim))) {
+            parcel[at + sizeof id] ^= std::byte{1};
+            break;
+          }
+        }
+        (void)group.at(to).arrived(group.place(to, from), parcel);
+      }
+    }
+    std::set<std::size_t> out;
+    const auto question = group.at(0).close();
+    REQUIRE(question.has_value());
+    for (std::size_t i = 1; i < group.size(); ++i) {
+      const auto id = sites::site_id(fmt::format("site-{}", i));
+      if (std::ranges::count(question->sites, id) > 0) {
+        ++sums_of[i];
+      } else {
+        out.insert(i);
+      }
+      // All others leave out the same one.
+      if (const auto other = group.at(i).close(); other && i != kLiar && i != kVictim) {
+        CHECK(std::ranges::count(other->sites, sites::site_id(fmt::format("site-{}", kVictim))) ==
+              std::ranges::count(question->sites, sites::site_id(fmt::format("site-{}", kVictim))));
+      }
+    }
+    CHECK(out.size() == 1);
+    CHECK((out.contains(kLiar) || out.contains(kVictim)));
+  }
+  CHECK(sums_of[kVictim] > 10);
+  CHECK(sums_of[kLiar] > 10);
+  CHECK(sums_of[3] == 40);
+}
+
 TEST_CASE("secure sum: a site whose process began anew is left out, and too few ask nobody") {
   Group group(6, 8, {.colluders = 1}, drawn_seed(7000));
   group.open(1);

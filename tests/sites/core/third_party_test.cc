@@ -21,6 +21,7 @@ namespace sotto::test::third_party_test {
 
 using sites::Parcel;
 using sites::PeerHabit;
+using sites::Sequence;
 
 namespace {
 
@@ -117,6 +118,56 @@ TEST_CASE("core: a send-only neighbour takes and takes, and the others go on") {
       CHECK(other.habit == PeerHabit::none);
     }
     CHECK(relative_distance(network.site(0).parameters(), network.site(1).parameters()) < 0.1);
+  }
+}
+
+TEST_CASE("core: whatever comes twice a round counts as one parcel") {
+  for (const std::size_t count : {3U, 8U}) {
+    for (const double mass : {1.0, 1000.0}) {
+      CAPTURE(count);
+      CAPTURE(mass);
+      SiteNetwork network(quadratic(count, 0.01));
+      network.connect_all();
+      network.deliver_all();
+      const std::size_t liar = count - 1;
+      Sequence next = 1;
+      for (Round round = 0; round < 200; ++round) {
+        for (std::size_t i = 0; i < liar; ++i) {
+          network.advance(i, false, true);
+          network.queue(i, liar).clear();  // the test speaks for it
+        }
+        network.deliver_all();
+        for (std::size_t i = 0; i < liar; ++i) {
+          const std::size_t from = network.place(i, liar);
+          const auto say = [&](const auto& message) {
+            REQUIRE(network.site(i).receive(from, SharedBytes::copy(encode(message))).ok());
+          };
+          const auto incarnation = network.state(liar).incarnation;
+          std::vector<std::byte> payload(2 * sizeof(double) + kDimension * sizeof(float));
+          set_share(payload, 1, mass);
+          for (const Sequence more : {0U, 1U}) {
+            say(Parcel{.incarnation = incarnation,
+                       .sequence = next + more,
+                       .round = 1'000'000 + next + more,
+                       .payload = payload});
+          }
+          say(sites::Receipt{.incarnation = network.state(i).incarnation,
+                             .applied = network.peers(i)[from].sent,
+                             .round = 1'000'001 + next,
+                             .own_steps = 1});
+        }
+        next += 2;
+        for (std::size_t i = 0; i < liar; ++i) {
+          network.collect(i);
+          network.queue(i, liar).clear();
+        }
+      }
+      for (std::size_t i = 0; i < liar; ++i) {
+        CHECK(network.peers(i)[network.place(i, liar)].applied == 400);
+        const double most = mass > 1 ? 1.1 : 1.05 * static_cast<double>(count);
+        CHECK(network.state(i).mass < most);
+      }
+    }
   }
 }
 

@@ -221,6 +221,25 @@ TEST_CASE("faults: a revoked peer gets nothing, and one that is trusted again co
   CHECK(report.rounds_least > 60);
 }
 
+TEST_CASE("faults: who sums in secret keeps as many peers on its list as it begins with") {
+  for (const int sites : {4, 5}) {
+    CAPTURE(sites);
+    FaultPlan plan = plan_of(
+        sites, {{.kind = FaultKind::forget,
+                 .sites = {1},
+                 .peers = {2},
+                 .at = 5 * kSecond,
+                 .lasting = 9 * kSecond},
+                {.kind = FaultKind::kill, .sites = {1}, .at = 7 * kSecond, .lasting = kSecond}});
+    plan.graph = "complete";
+    plan.exchange = sites::MixingKind::secure_mean;
+    plan.window = sites::usual_window(plan.exchange);
+    const SimulatedSitesReport report = play(plan);
+    CHECK(injected(report, FaultKind::forget) == (sites > 4 ? 1U : 0U));
+    CHECK(injected(report, FaultKind::kill) == 1);
+  }
+}
+
 TEST_CASE("faults: a clock jump of an hour changes nothing") {
   const auto hash = [](std::vector<PlannedFault> faults) {
     std::vector<std::string> trace;

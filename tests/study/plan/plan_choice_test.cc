@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/study/plan/plan_candidates.h>
+#include <sotto/study/plan/plan_screen.h>
 #include <sotto/study/plan/plan_guess.h>
 
 namespace sotto::test::plan_choice_test {
