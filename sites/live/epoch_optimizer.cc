@@ -65,7 +65,9 @@ EpochOptimizer::Run::Run(const EpochOptions& options, std::span<float> parameter
   member_.reset();
   kept_.read();
   // All have left that run, and only with begin_again_after it is not the end.
-  votes_given_up_ = options_.begin_again_after && votes_.end() && votes_.end()->all_left;
+  if (options_.begin_again_after && votes_.end() && votes_.end()->all_left) {
+    standing_.votes_are_over();
+  }
 }
 
 void EpochOptimizer::Run::report_failure() {
@@ -96,13 +98,11 @@ void EpochOptimizer::Run::follow_roster() {
   asked_ = Clock::now();
   sight_ = look_at(*roster_, options_.name);
   const bool takes_part = member_ && member_->standing() == EpochStanding::member;
-  took_part_ = took_part_ || takes_part;
   claim_.note_run(takes_part ? std::optional(member_->history()) : std::nullopt);
-  if (takes_part && votes_given_up_ && !std::exchange(founded_, true)) {
-    // It is in another run than that of its votes. A file that stays costs a wait later.
-    static_cast<void>(votes_.drop());
+  if (standing_.look(takes_part)) {
+    static_cast<void>(votes_.drop());  // a file that stays costs a wait later
   }
-  roster_->set_waiting(!took_part_);
+  roster_->set_waiting(!standing_.took_part());
   links_->set_nodes(sight_.nodes);
 }
 
@@ -142,7 +142,7 @@ Status EpochOptimizer::Run::run_goes_on() const {
 }
 
 Status EpochOptimizer::Run::keep_or_yield() {
-  const auto winner = leaves_ ? std::nullopt : links_->outrun_by(*member_);
+  const auto winner = standing_.leaves() ? std::nullopt : links_->outrun_by(*member_);
   if (!winner) {
     return {};
   }
@@ -404,7 +404,7 @@ Status EpochOptimizer::Run::finish() {
   }
   const auto end = Clock::now() + options_.roster.leave_patience;
   keep_parameters(false);
-  leaves_ = true;
+  standing_.leave();
   if (links_ && member_) {
     roster_->leave();
     member_->leave(now());

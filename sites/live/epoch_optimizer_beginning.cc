@@ -34,7 +34,7 @@ void EpochOptimizer::Run::make_member(const std::optional<sites::History>& found
                                          local_ ? local_->run_model() : parameters_, layout_);
   setup.history = founded.value_or(sites::History{});
   setup.incarnation = incarnation_;
-  setup.stay = stay_;
+  setup.stay = standing_.stay();
   member_.emplace(std::move(setup), now());
   if (const auto& next = kept_.next()) {
     if (Status status = member_->begin_from(next->step, next->model); !status.ok()) {
@@ -113,13 +113,13 @@ BeginningSight EpochOptimizer::Run::beginning_sight() const {
           .name = options_.name,
           .model = model_steps(),
           .first_seed = sight_.first_seed,
-          .was_in = took_part_ || has_votes(),
+          .was_in = standing_.took_part() || has_votes(),
           .up = sight_.joined,
           .nodes_up = sight_.up,
           .least = options_.roster.least,
           .all_greeted = links_->all_greeted(),
           .alone = alone,
-          .run = member_ ? member_->history() : run_given_up_,
+          .run = member_ ? member_->history() : standing_.given_up(),
           .heard = links_->heard()};
 }
 
@@ -127,10 +127,10 @@ Status EpochOptimizer::Run::follow_beginning() {
   links_->say({.model = model_steps(),
                .gave_up = beginning_.gave_up(),
                .first_seed = sight_.first_seed,
-               .stuck = stuck_});
+               .stuck = standing_.stuck()});
   // The parameters are the caller's now, or it has told the run to go on without this node.
   const bool waits = member_ && Clock::now() - looked_ < kLookAtRunEvery;
-  if (leaves_ || waits || (caller_away_ && (member_ || kept_.next()))) {
+  if (standing_.leaves() || waits || (caller_away_ && (member_ || kept_.next()))) {
     return {};
   }
   looked_ = Clock::now();
@@ -140,7 +140,7 @@ Status EpochOptimizer::Run::follow_beginning() {
     return status.ok() ? status : throw Error("state", status.message());
   }
   const BeginningSight seen = beginning_sight();
-  stuck_ = seen.stand == BeginningSight::Stand::stuck;
+  standing_.set_stuck(seen.stand == BeginningSight::Stand::stuck);
   switch (beginning_.look(seen, now())) {
     case EpochBeginning::Move::none:
       break;
@@ -165,7 +165,7 @@ Status EpochOptimizer::Run::follow_beginning() {
 Status EpochOptimizer::Run::found_run() {
   const auto founded = claim_.claim({.name = options_.name,
                                      .incarnation = incarnation_,
-                                     .stay = stay_,
+                                     .stay = standing_.stay(),
                                      .address = roster_->address(),
                                      .step = model_steps()});
   if (!founded) {
@@ -175,7 +175,7 @@ Status EpochOptimizer::Run::found_run() {
   if (Status status = votes_.drop(); !status.ok()) {
     return status;
   }
-  votes_given_up_ = founded_ = true;
+  standing_.found();
   if (const Round step = model_steps(); step > 0) {
     reporter_.tell(Level::info, SiteEvent::Kind::started,
                    fmt::format("begins a run from the model of step {}", step));
@@ -185,13 +185,10 @@ Status EpochOptimizer::Run::found_run() {
 }
 
 void EpochOptimizer::Run::give_up_run() {
-  votes_given_up_ = true;
-  founded_ = stuck_ = false;
-  run_given_up_ = member_->history();
+  standing_.give_up(member_->history(), member_->self().stay);
   kept_.keep_of(*member_);
   owed_.note(member_->outcome());
   owed_.lose(member_->applied());
-  stay_ = member_->self().stay + 1;
   member_.reset();
   reporter_.forget_run();
 }

@@ -90,4 +90,24 @@ TEST_CASE("every target that the harness names has a corpus and stands in the ta
   }
 }
 
+TEST_CASE("every example has its line in the list of examples") {
+  const std::string page = text_of_file(kRoot / "examples" / "README.md");
+  std::size_t found = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "examples")) {
+    const std::string name = entry.path().filename().string();
+    const std::string folder =
+        fs::relative(entry.path(), kRoot / "examples").parent_path().string();
+    // Scenarios and plans of faults say on top what they are about.
+    if (!entry.is_regular_file() || name == "CMakeLists.txt" || name == "README.md" ||
+        name.ends_with(".pyc") || folder == "scenarios" || folder == "faults") {
+      continue;
+    }
+    ++found;
+    CHECK_MESSAGE(
+        page.find("(" + (folder.empty() ? "" : folder + "/") + name + ")") != std::string::npos,
+        folder, "/", name);
+  }
+  CHECK(found > 40);
+}
+
 }  // namespace sotto::test::index_test

@@ -37,6 +37,7 @@
 #include "owed_step.h"
 #include "roster_sight.h"
 #include "run_claim.h"
+#include "run_standing.h"
 
 namespace sotto {
 
@@ -98,7 +99,7 @@ class EpochOptimizer::Run {
   EpochStep leave_out();
   /// Whether this node has the votes of a run that it began before, and has not given up.
   bool has_votes() const {
-    return !votes_.found().empty() && !votes_given_up_ && !by_store(options_.roster);
+    return !votes_.found().empty() && standing_.votes_count() && !by_store(options_.roster);
   }
   /// Whether no node that is heard is in this node's run, or in any if it is in none.
   bool run_is_empty() const;
@@ -159,11 +160,7 @@ class EpochOptimizer::Run {
   KeptModel kept_;
   EpochBeginning beginning_;
   RunClaim claim_;
-  sites::History run_given_up_{};  ///< the run that it gave up last; zeros: none
-  bool stuck_ = false;             ///< it is a member, and too many are lost for it to go on
-  bool votes_given_up_ = false;    ///< the votes in the folder are of a run that was given up
-  bool founded_ = false;           ///< this process has begun the run that it is in
-  std::uint32_t stay_ = 0;         ///< of the next member
+  RunStanding standing_;
 
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
@@ -172,8 +169,6 @@ class EpochOptimizer::Run {
   sites::EpochTime search_began_{};  ///< when the roster was opened
   RosterSight sight_;                ///< what the roster showed last
   Clock::time_point asked_{};        ///< when
-  bool leaves_ = false;              ///< it was told to finish
-  bool took_part_ = false;           ///< it has been a member
   Clock::time_point looked_{};       ///< at the run, whether it is to be given up
   Clock::time_point pumped_{};       ///< when messages were taken in last
 
