@@ -220,7 +220,7 @@ void Network::update_route(ConnectionId id) {
 
 void Network::send(ConnectionId id, std::uint64_t bytes) {
   Connection& connection = connections_[id];
-  if (stream_of(id) != nullptr) {
+  if (sending(id) == Sending::packets) {
     PacketConnection(*this, id).write(bytes, false);
     return;
   }
@@ -304,7 +304,7 @@ void Network::advance(ConnectionId id) {
     connection.remaining = 0;
   } else if (connection.rate > 0 && now > connection.since) {
     double passed = connection.rate * to_seconds(now - connection.since);
-    if (slow_start() && stream_of(id) == nullptr) {
+    if (sending(id) == Sending::windowed) {
       passed = std::min(passed, tcp_[id].window().allowance());
       tcp_[id].sent(std::min(passed, connection.remaining), now);
     }
@@ -329,7 +329,7 @@ void Network::schedule(ConnectionId id) {
               .subject = id,
               .version = connection.version,
               .kind = message_ends};
-  if (slow_start() && stream_of(id) == nullptr && !tcp_[id].window().open()) {
+  if (sending(id) == Sending::windowed && !tcp_[id].window().open()) {
     const SimTime turns =
         std::min(after(tcp_[id].window().allowance()), WindowedConnection(*this, id).next_turn());
     if (turns < event.time) {
@@ -452,7 +452,7 @@ std::optional<Arrival> Network::go_on_with(const Event& event) {
   const ConnectionId id = event.subject;
   switch (event.kind) {
     case message_ends:
-      if (stream_of(id) == nullptr) {
+      if (sending(id) != Sending::packets) {
         return end(id);
       }
       PacketConnection(*this, id).leave_front();
@@ -558,7 +558,8 @@ void Network::schedule_trace(std::uint32_t number) {
 }
 
 void Network::pair_streams(ConnectionId id) {
-  if (!slow_start() || (model_.packet_bytes == 0 && tcp_[id].packets() == nullptr)) {
+  if (sending(id) == Sending::fluid ||
+      (model_.packet_bytes == 0 && sending(id) == Sending::windowed)) {
     return;
   }
   const Connection& connection = connections_[id];

@@ -186,6 +186,17 @@ class Network {
     return CongestionWindow(model_.initial_window_bytes,
                             model_.window_decays && model_.congestion != Congestion::bbr);
   }
+  /// How the bytes of a connection leave.
+  enum class Sending : std::uint8_t {
+    fluid,     ///< at the rate of its share, from the first byte on
+    windowed,  ///< as far as a TCP window lets them: WindowedConnection
+    packets,   ///< packet by packet, of which some are lost: PacketConnection
+  };
+  Sending sending(ConnectionId id) const {
+    return !slow_start()                   ? Sending::fluid
+           : tcp_[id].packets() == nullptr ? Sending::windowed
+                                           : Sending::packets;
+  }
   bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
   /// The message at the front of a connection goes out.
   void begin(ConnectionId id);

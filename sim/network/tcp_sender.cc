@@ -48,33 +48,33 @@ void TcpSender::rest(SimTime now) {
 }
 
 std::optional<SentPacket> TcpSender::next(SimTime now) {
-  paced_ = false;
+  pacing_.waits = false;
   const bool repairs = lost_ > 0;
   if (!repairs && unsent_ <= 0) {
     if (in_flight_ < state_.window) {
-      idle_until_ = delivered_ + static_cast<std::uint64_t>(in_flight_) + 1;
+      delivery_.idle_until = delivery_.packets + static_cast<std::uint64_t>(in_flight_) + 1;
     }
     return {};
   }
   const auto out = static_cast<int>(segments_.size());
-  if (in_flight_ >= state_.window && !force_) {
-    limited_ = true;
-    most_out_ = out;
-    usage_ends_ = end();
+  if (in_flight_ >= state_.window && !probe_.may_leave) {
+    usage_.limited = true;
+    usage_.most_out = out;
+    usage_.end = end();
     return {};
   }
-  if (now < paced_until_) {
-    paced_ = true;
+  if (now < pacing_.until) {
+    pacing_.waits = true;
     return {};
   }
-  if (first_ >= usage_ends_ || (!limited_ && out > most_out_)) {
-    limited_ = false;
-    most_out_ = out;
-    usage_ends_ = end();
+  if (first_ >= usage_.end || (!usage_.limited && out > usage_.most_out)) {
+    usage_.limited = false;
+    usage_.most_out = out;
+    usage_.end = end();
   }
-  force_ = false;
+  probe_.may_leave = false;
   if (const double rate = control_->packets_per_s(); std::isfinite(rate)) {
-    paced_until_ = plus(std::max(now, paced_until_), from_seconds(1 / std::max(rate, 1e-3)));
+    pacing_.until = plus(std::max(now, pacing_.until), from_seconds(1 / std::max(rate, 1e-3)));
   }
   if (!repairs) {
     return send_new(now);
@@ -97,14 +97,14 @@ SentPacket TcpSender::send_new(SimTime now) {
 
 SentPacket TcpSender::send(std::uint64_t number, SimTime now) {
   if (in_flight_ == 0) {
-    first_sent_at_ = now;
-    delivered_at_ = now;
+    delivery_.first_sent_at = now;
+    delivery_.at = now;
   }
   Segment& segment = at(number);
   if (segment.transmission != 0) {
     segment.again = true;
-    ++unjustified_;
-    ++again_since_;
+    ++repairs_.unjustified;
+    ++repairs_.again;
     ++sent_again_;
   }
   if (segment.lost) {
@@ -113,13 +113,13 @@ SentPacket TcpSender::send(std::uint64_t number, SimTime now) {
   }
   segment.sent_at = now;
   segment.transmission = ++transmissions_;
-  segment.delivered = delivered_;
-  segment.delivered_at = delivered_at_;
-  segment.first_sent_at = first_sent_at_;
-  segment.idle = idle_until_ > delivered_;
+  segment.delivered = delivery_.packets;
+  segment.delivered_at = delivery_.at;
+  segment.first_sent_at = delivery_.first_sent_at;
+  segment.idle = delivery_.idle_until > delivery_.packets;
   departures_.push_back({number, segment.transmission});
   ++in_flight_;
-  ++sent_since_;
+  ++repairs_.sent;
   last_sent_ = now;
   if (segment.again && number == first_ && timer_ != Timer::reorder) {
     timer_ = Timer::timeout;
@@ -130,7 +130,7 @@ SentPacket TcpSender::send(std::uint64_t number, SimTime now) {
 
 SimTime TcpSender::wakes_at() const {
   const SimTime timer = timer_ == Timer::none || timer_ == Timer::suspended ? kNever : timer_at_;
-  return paced_ ? std::min(timer, paced_until_) : timer;
+  return pacing_.waits ? std::min(timer, pacing_.until) : timer;
 }
 
 void TcpSender::arm(SimTime now, bool anew) {
@@ -142,7 +142,7 @@ void TcpSender::arm(SimTime now, bool anew) {
   const SimTime at = std::max(plus(since, timeout()), now);
   timer_ = Timer::timeout;
   timer_at_ = at;
-  if (repair_ == Repair::none && arrived_ == 0 && !probes_) {
+  if (repairs_.kind == Repair::none && arrived_ == 0 && !probe_.waits) {
     const SimTime margin = segments_.size() == 1 ? kDelayedAcknowledgement : kLeastProbeMargin;
     timer_ = Timer::probe;
     timer_at_ = std::min(plus(now, plus(2 * round_trip_.smoothed(), margin)), at);
@@ -158,10 +158,10 @@ void TcpSender::wake(SimTime now, bool queued) {
     timer_ = Timer::none;
     Told told = {.now = now};
     find_losses(told);
-    if (told.lost > 0 && repair_ == Repair::none) {
+    if (told.lost > 0 && repairs_.kind == Repair::none) {
       begin_repair(Repair::recovery);
     }
-    if (told.lost > 0 && repair_ == Repair::recovery && !control_->rules_repairs()) {
+    if (told.lost > 0 && repairs_.kind == Repair::recovery && !control_->rules_repairs()) {
       told.delivered = 1;
       reduce(told);
     }
@@ -184,39 +184,39 @@ void TcpSender::queue_drained(SimTime now) {
 }
 
 void TcpSender::probe(SimTime now) {
-  probes_ = true;
-  probe_is_new_ = unsent_ > 0;
-  probe_arrived_twice_ = false;
-  force_ = true;
-  if (!probe_is_new_) {
+  probe_.waits = true;
+  probe_.is_new = unsent_ > 0;
+  probe_.arrived_twice = false;
+  probe_.may_leave = true;
+  if (!probe_.is_new) {
     // The last packet goes once more; it is under way once.
     Segment& last = segments_.back();
     last.lost = true;
     ++lost_;
     --in_flight_;
   }
-  probe_number_ = end() - (probe_is_new_ ? 0 : 1);
-  probe_ends_ = end() + (probe_is_new_ ? 1 : 0);
-  paced_until_ = std::min(paced_until_, now);
+  probe_.number = end() - (probe_.is_new ? 0 : 1);
+  probe_.end = end() + (probe_.is_new ? 1 : 0);
+  pacing_.until = std::min(pacing_.until, now);
   timer_ = Timer::timeout;
   timer_at_ = plus(now, timeout());
 }
 
 void TcpSender::time_out(SimTime now) {
   ++timeouts_;
-  probes_ = false;
-  if (repair_ == Repair::none || first_ >= repair_ends_ ||
-      (repair_ == Repair::timeout && failures_ == 0)) {
+  probe_.waits = false;
+  if (repairs_.kind == Repair::none || first_ >= repairs_.end ||
+      (repairs_.kind == Repair::timeout && failures_ == 0)) {
     begin_repair(Repair::timeout);
   }
-  repair_ = Repair::timeout;
-  repair_ends_ = end();
+  repairs_.kind = Repair::timeout;
+  repairs_.end = end();
   control_->time_out();
   ++failures_;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Segment& segment = segments_[i];
     const bool recent =
-        i > 0 && segment.sent_at + latest_round_trip_ + round_trip_.least() / 4 > now;
+        i > 0 && segment.sent_at + delivery_.round_trip + round_trip_.least() / 4 > now;
     if (!segment.arrived && !segment.lost && !recent) {
       segment.lost = true;
       ++lost_;
@@ -224,7 +224,7 @@ void TcpSender::time_out(SimTime now) {
     }
   }
   state_.window = in_flight_ + 1;
-  paced_until_ = std::min(paced_until_, now);
+  pacing_.until = std::min(pacing_.until, now);
   timer_ = Timer::timeout;
   timer_at_ = plus(now, timeout());
 }

@@ -101,6 +101,44 @@ class TcpSender {
     std::uint64_t number = 0;
     std::uint64_t transmission = 0;
   };
+  /// What arrived, and the rate at which it does.
+  struct Delivery {
+    std::uint64_t packets = 0;
+    SimTime at = 0;
+    SimTime first_sent_at = 0;
+    std::uint64_t idle_until = 0;  ///< packets delivered by then left while there was too little
+    std::uint64_t latest = 0;      ///< the transmission that left last of those that arrived
+    SimTime round_trip = 0;        ///< of that one
+  };
+  /// The repair that goes on, or went on last.
+  struct Repairs {
+    Repair kind = Repair::none;
+    std::uint64_t end = 0;  ///< the first packet behind the repair
+    CongestionState before{};
+    int unjustified = 0;  ///< packets sent again of which no second arrival is known
+    int arrived = 0;      ///< in the repair
+    int sent = 0;
+    int again = 0;  ///< of these, packets that were sent again
+    bool may_undo = false;
+  };
+  struct TailProbe {
+    bool waits = false;  ///< a probe was sent, and is not judged yet
+    bool is_new = false;
+    bool arrived_twice = false;
+    bool may_leave = false;  ///< one packet may leave beyond the window
+    std::uint64_t end = 0;
+    std::uint64_t number = 0;
+  };
+  /// Whether the window held the sender up (Linux tcp_cwnd_validate).
+  struct Usage {
+    bool limited = false;
+    int most_out = 0;  ///< packets not acknowledged, the most since that was judged
+    std::uint64_t end = 0;
+  };
+  struct Pacing {
+    bool waits = false;  ///< a packet waits for `until`
+    SimTime until = 0;
+  };
   enum class Timer : std::uint8_t { none, timeout, probe, reorder, suspended };
 
   Segment& at(std::uint64_t number) { return segments_[number - first_]; }
@@ -143,45 +181,14 @@ class TcpSender {
   int arrived_ = 0;  ///< packets of segments_ that arrived
   SimTime last_sent_ = -1;
 
-  // The packet that left last of those that arrived.
-  std::uint64_t latest_ = 0;
-  SimTime latest_sent_at_ = -1;
-  SimTime latest_round_trip_ = 0;
+  Delivery delivery_;
+  Repairs repairs_;
+  TailProbe probe_;
+  Usage usage_;
+  Pacing pacing_;
 
-  // Repairs.
-  std::uint64_t repair_ends_ = 0;  ///< the first packet behind the repair
-  CongestionState before_;
-  int unjustified_ = 0;    ///< packets sent again of which no second arrival is known
-  int arrived_since_ = 0;  ///< in the repair
-  int sent_since_ = 0;
-  int again_since_ = 0;  ///< of these, packets that were sent again
-
-  // Tail loss probes.
-  bool probes_ = false;
-  bool probe_is_new_ = false;
-  bool probe_arrived_twice_ = false;
-  bool force_ = false;  ///< one packet may leave beyond the window
-
-  // What else is true, or not.
-  Repair repair_ = Repair::none;
   Timer timer_ = Timer::none;
-  bool may_undo_ = false;
-  bool limited_ = false;  ///< the window held the sender up (Linux tcp_cwnd_validate)
-  bool paced_ = false;    ///< a packet waits for paced_until_
-  std::uint64_t probe_ends_ = 0;
-  std::uint64_t probe_number_ = 0;
-
-  int most_out_ = 0;  ///< packets not acknowledged, the most since `limited_` was judged
-  std::uint64_t usage_ends_ = 0;
-
-  // The rate at which packets arrive.
-  std::uint64_t delivered_ = 0;
-  SimTime delivered_at_ = 0;
-  SimTime first_sent_at_ = 0;
-  std::uint64_t idle_until_ = 0;  ///< packets delivered by then left while there was too little
-
   SimTime timer_at_ = kNever;
-  SimTime paced_until_ = 0;
   int failures_ = 0;  ///< time-outs in a row
   int timeouts_ = 0;
   std::uint64_t sent_again_ = 0;

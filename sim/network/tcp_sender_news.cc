@@ -21,22 +21,23 @@ void TcpSender::hear(std::span<const ArrivedPacket> arrived, SimTime now) {
     failures_ = 0;
   }
   find_losses(told);
-  if (told.lost > 0 && repair_ == Repair::none) {
+  if (told.lost > 0 && repairs_.kind == Repair::none) {
     begin_repair(Repair::recovery);
-    probes_ = false;
+    probe_.waits = false;
   }
-  if (may_undo_ && again_since_ > 0 && unjustified_ == 0) {
+  if (repairs_.may_undo && repairs_.again > 0 && repairs_.unjustified == 0) {
     undo();
-  } else if (repair_ != Repair::none && first_ >= repair_ends_) {
+  } else if (repairs_.kind != Repair::none && first_ >= repairs_.end) {
     end_repair();
   }
   judge_probe();
   told.in_flight = in_flight_;
-  told.limited = limited_ || (state_.window < state_.threshold && state_.window < 2 * most_out_);
-  told.repair = repair_;
-  told.delivered_all = delivered_;
+  told.limited =
+      usage_.limited || (state_.window < state_.threshold && state_.window < 2 * usage_.most_out);
+  told.repair = repairs_.kind;
+  told.delivered_all = delivery_.packets;
   told.least_round_trip = round_trip_.least();
-  if (repair_ == Repair::recovery && !control_->rules_repairs()) {
+  if (repairs_.kind == Repair::recovery && !control_->rules_repairs()) {
     reduce(told);
   } else {
     control_->hear(state_, told);
@@ -48,16 +49,16 @@ void TcpSender::hear(std::span<const ArrivedPacket> arrived, SimTime now) {
 
 void TcpSender::note(const ArrivedPacket& arrived, Told& told) {
   if (arrived.number < first_ || at(arrived.number).arrived) {
-    unjustified_ = std::max(unjustified_ - 1, 0);
-    probe_arrived_twice_ = probe_arrived_twice_ || arrived.number == probe_number_;
+    repairs_.unjustified = std::max(repairs_.unjustified - 1, 0);
+    probe_.arrived_twice = probe_.arrived_twice || arrived.number == probe_.number;
     return;
   }
   Segment& segment = at(arrived.number);
   segment.arrived = true;
   segment.heard_at = told.now;
   ++arrived_;
-  ++delivered_;
-  delivered_at_ = told.now;
+  ++delivery_.packets;
+  delivery_.at = told.now;
   ++told.delivered;
   if (segment.lost) {
     segment.lost = false;
@@ -69,10 +70,9 @@ void TcpSender::note(const ArrivedPacket& arrived, Told& told) {
     return;  // its first transmission arrived after all
   }
   const SimTime round_trip = told.now - segment.sent_at;
-  if (segment.transmission > latest_) {
-    latest_ = segment.transmission;
-    latest_sent_at_ = segment.sent_at;
-    latest_round_trip_ = round_trip;
+  if (segment.transmission > delivery_.latest) {
+    delivery_.latest = segment.transmission;
+    delivery_.round_trip = round_trip;
     told.round_trip = round_trip;
     measure(segment, told);
   }
@@ -82,10 +82,10 @@ void TcpSender::note(const ArrivedPacket& arrived, Told& told) {
 void TcpSender::measure(const Segment& segment, Told& told) {
   told.delivered_then = segment.delivered;
   told.idle = segment.idle;
-  first_sent_at_ = segment.sent_at;
+  delivery_.first_sent_at = segment.sent_at;
   const SimTime span =
       std::max(segment.sent_at - segment.first_sent_at, told.now - segment.delivered_at);
-  const auto packets = static_cast<double>(delivered_ - segment.delivered);
+  const auto packets = static_cast<double>(delivery_.packets - segment.delivered);
   told.packets_per_s = span >= round_trip_.least() && span > 0 ? packets / to_seconds(span) : 0;
 }
 
@@ -118,17 +118,17 @@ void TcpSender::find_losses(Told& told) {
     timer_ = Timer::none;
     arm(told.now, false);
   }
-  const bool sure = repair_ != Repair::none || arrived_ >= kReordering;
+  const bool sure = repairs_.kind != Repair::none || arrived_ >= kReordering;
   const SimTime patience = sure ? 0 : std::min(round_trip_.least() / 4, round_trip_.smoothed());
   while (!departures_.empty()) {
     const Departure& departure = departures_.front();
     if (departure.number >= first_) {
       Segment& segment = at(departure.number);
       if (segment.transmission == departure.transmission && !segment.arrived && !segment.lost) {
-        if (departure.transmission >= latest_) {
+        if (departure.transmission >= delivery_.latest) {
           return;
         }
-        const SimTime until = segment.sent_at + latest_round_trip_ + patience;
+        const SimTime until = segment.sent_at + delivery_.round_trip + patience;
         if (until > told.now) {
           timer_ = Timer::reorder;
           timer_at_ = until;
@@ -145,30 +145,24 @@ void TcpSender::find_losses(Told& told) {
 }
 
 void TcpSender::begin_repair(Repair repair) {
-  if (repair_ == Repair::none) {
-    before_ = state_;
+  if (repairs_.kind == Repair::none) {
+    repairs_.before = state_;
   }
   state_.threshold = control_->after_loss(state_);
-  repair_ = repair;
-  repair_ends_ = end();
-  may_undo_ = true;
-  unjustified_ = 0;
-  arrived_since_ = 0;
-  sent_since_ = 0;
-  again_since_ = 0;
+  repairs_ = {.kind = repair, .end = end(), .before = repairs_.before, .may_undo = true};
 }
 
 void TcpSender::end_repair() {
-  if (repair_ == Repair::recovery && !control_->rules_repairs()) {
+  if (repairs_.kind == Repair::recovery && !control_->rules_repairs()) {
     state_.window = state_.threshold;
   }
-  repair_ = Repair::none;
-  may_undo_ = false;
+  repairs_.kind = Repair::none;
+  repairs_.may_undo = false;
 }
 
 void TcpSender::undo() {
-  state_.window = std::max(state_.window, before_.window);
-  state_.threshold = std::max(state_.threshold, before_.threshold);
+  state_.window = std::max(state_.window, repairs_.before.window);
+  state_.threshold = std::max(state_.threshold, repairs_.before.threshold);
   for (Segment& segment : segments_) {
     if (segment.lost) {
       segment.lost = false;
@@ -176,32 +170,32 @@ void TcpSender::undo() {
       ++in_flight_;
     }
   }
-  repair_ = Repair::none;
-  may_undo_ = false;
+  repairs_.kind = Repair::none;
+  repairs_.may_undo = false;
 }
 
 void TcpSender::reduce(const Told& told) {
-  arrived_since_ += told.delivered;
+  repairs_.arrived += told.delivered;
   const int threshold = state_.threshold;
   const int room = threshold - in_flight_;
   int more = 0;
   if (room < 0) {
-    const int before = std::max(before_.window, 1);
-    const std::int64_t due = std::int64_t{threshold} * arrived_since_;  // windows may be long
-    more = static_cast<int>((due + before - 1) / before) - sent_since_;
+    const int before = std::max(repairs_.before.window, 1);
+    const std::int64_t due = std::int64_t{threshold} * repairs_.arrived;  // windows may be long
+    more = static_cast<int>((due + before - 1) / before) - repairs_.sent;
   } else {
-    more = std::max(arrived_since_ - sent_since_, told.delivered);
+    more = std::max(repairs_.arrived - repairs_.sent, told.delivered);
     more = std::min(room, more + (told.acknowledged > 0 && told.lost == 0 ? 1 : 0));
   }
-  state_.window = std::max(in_flight_ + std::max(more, sent_since_ > 0 ? 0 : 1), 1);
+  state_.window = std::max(in_flight_ + std::max(more, repairs_.sent > 0 ? 0 : 1), 1);
 }
 
 void TcpSender::judge_probe() {
-  if (!probes_ || first_ < probe_ends_) {
+  if (!probe_.waits || first_ < probe_.end) {
     return;
   }
-  probes_ = false;
-  if (!probe_is_new_ && !probe_arrived_twice_ && repair_ == Repair::none) {
+  probe_.waits = false;
+  if (!probe_.is_new && !probe_.arrived_twice && repairs_.kind == Repair::none) {
     // The probe was the repair of a loss.
     state_.threshold = control_->after_loss(state_);
     if (!control_->rules_repairs()) {

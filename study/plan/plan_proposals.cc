@@ -26,8 +26,8 @@ struct Family {
 };
 
 /// Rules against nodes that lie; of those with a parameter with that for `liars`.
-std::vector<RunSettings> rules(std::size_t liars) {
-  std::vector<RunSettings> all;
+std::vector<MoreSettings> rules(std::size_t liars) {
+  std::vector<MoreSettings> all;
   for (const std::string& rule :
        {std::string("clipped:auto"), std::string("clipped:auto:1"), std::string("median"),
         std::string("geometric-median"), fmt::format("trimmed-mean:{}", liars),
@@ -50,10 +50,10 @@ std::vector<Family> families(const Scenario& scenario) {
 }
 
 /// Settings that a method needs and the task does not give.
-RunSettings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenario,
-                            Round rounds) {
+MoreSettings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scenario,
+                             Round rounds) {
   const AlgorithmInfo& info = *algorithm.info;
-  RunSettings settings;
+  MoreSettings settings;
   const bool given = algorithm.hyperparameters.has(kFreezeStep) ||
                      (!scenario.task.freeze_step.empty() && scenario.task.freeze_step != "auto");
   if (info.has(kFreezeStep) && !given) {
@@ -62,7 +62,7 @@ RunSettings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scen
   }
   const bool adam = info.step_rules.only == "adam" || info.step_rules.only == "adamw";
   if (adam && scenario.task.step_rule != info.step_rules.only) {
-    const RunSettings rate = adam_rate(scenario);
+    const MoreSettings rate = adam_rate(scenario);
     settings.insert(settings.end(), rate.begin(), rate.end());
   }
   if (info.learning_rate > 0 && scenario.task.lr) {
@@ -72,12 +72,12 @@ RunSettings needed_settings(const AlgorithmSpec& algorithm, const Scenario& scen
 }
 
 /// The settings with which a method is considered.
-std::vector<RunSettings> settings_of(const AlgorithmSpec& algorithm, const Scenario& scenario,
-                                     Round rounds) {
+std::vector<MoreSettings> settings_of(const AlgorithmSpec& algorithm, const Scenario& scenario,
+                                      Round rounds) {
   const bool tries_rules = algorithm.info->robust && scenario.attack &&
                            scenario.task.rule.empty() && !algorithm.hyperparameters.has("rule");
   return tries_rules ? rules(scenario.attack->nodes.size())
-                     : std::vector<RunSettings>{needed_settings(algorithm, scenario, rounds)};
+                     : std::vector<MoreSettings>{needed_settings(algorithm, scenario, rounds)};
 }
 
 void check_lists(const CandidateLists& lists, const Scenario& scenario) {
@@ -129,15 +129,15 @@ bool needs_adam(const std::string& algorithm) {
 
 }  // namespace
 
-RunSpec with_settings(RunSpec run, const RunSettings& settings) {
+RunSpec with_settings(RunSpec run, const MoreSettings& settings) {
   for (const RunSetting& setting : settings) {
     run = run.with(setting.name, setting.value);
   }
   return run;
 }
 
-RunSettings adam_rate(const Scenario& scenario) {
-  return scenario.task.lr ? RunSettings{{"lr", kAdamRate}} : RunSettings{};
+MoreSettings adam_rate(const Scenario& scenario) {
+  return scenario.task.lr ? MoreSettings{{"lr", kAdamRate}} : MoreSettings{};
 }
 
 bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
@@ -191,7 +191,7 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
       for (const std::string& graph : specs) {
         const RunSpec run =
             run_of(method.algorithm, exact ? "" : spec, info.graph == GraphNeed::any ? "" : graph);
-        for (const RunSettings& more : settings) {
+        for (const MoreSettings& more : settings) {
           all.add({.run = with_settings(run, more), .varies = info.step_rules.only.empty()});
         }
       }

@@ -29,13 +29,13 @@ struct Proposal {
 };
 
 /// Settings that a run has besides.
-using RunSettings = std::vector<RunSetting>;
+using MoreSettings = std::vector<RunSetting>;
 
 /// The run with these settings more.
-RunSpec with_settings(RunSpec run, const RunSettings& settings);
+RunSpec with_settings(RunSpec run, const MoreSettings& settings);
 
 /// The rate with which Adam is tried: one that was chosen for another rule would be far too large.
-RunSettings adam_rate(const Scenario& scenario);
+MoreSettings adam_rate(const Scenario& scenario);
 
 /// All proposals, full-precision all-reduce first (where nodes lie it is none: only robust runs
 /// are), then the scenario's own runs (unless lists restrict the search), each once. Runs that

@@ -132,7 +132,7 @@ void add_fragments(const Scenario& scenario, const Predicted& predicted,
 }
 
 /// Adds the first `count` candidates with another step rule, and with `more` settings.
-void add_with_rule(const std::string& rule, const RunSettings& more, std::size_t count,
+void add_with_rule(const std::string& rule, const MoreSettings& more, std::size_t count,
                    std::vector<Candidate>& found) {
   for (std::size_t k = 0; k < count; ++k) {
     Candidate changed = found[k];
