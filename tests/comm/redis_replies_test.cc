@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -100,7 +102,7 @@ TEST_CASE(
   if (!has_hiredis()) {
     SOTTO_SKIP("built without hiredis");
   }
-  for (const auto& [text, fault] : std::vector<std::pair<std::string, Fault>>{
+  for (const auto& [error, fault] : std::vector<std::pair<std::string, Fault>>{
            {"WRONGTYPE Operation against a key of another kind", Fault::malformed},
            {"LOADING Redis is loading the dataset in memory", Fault::io},
            {"OOM command not allowed when used memory > 'maxmemory'.", Fault::io},
@@ -108,6 +110,7 @@ TEST_CASE(
            {"READONLY You can't write against a read only replica.", Fault::io},
            {"ERR unknown command", Fault::io},
            {"", Fault::io}}) {
+    const std::string& text = error;  // a binding cannot be captured
     CAPTURE(text);
     const Answers server("-" + text + "\r\n");
     const auto store = redis_at(server.port());
@@ -173,7 +176,10 @@ TEST_CASE("replies of Redis: of an answer that never ends no more is read than w
     const RawServer server([&](const RawServer::Client& client) {
       while (!command_of(client).empty()) {
         client.write(head);
-        client.write(std::string(300'000'000, '1'));  // until the client has had enough
+        const std::string many(1'000'000, '1');
+        for (int sent = 0; sent < 300; ++sent) {  // until the client has had enough
+          client.write(many);
+        }
         refused = true;
       }
     });
