@@ -216,8 +216,9 @@ SeedPlaces places_of(const DatagramPlace& place) {
     std::optional<Address> towards;
     if (!place.towards.empty()) {
       const HostPort host = datagram_host("seeds", place.towards);
-      internal::await_name("seeds", host.host, Deadline::after(place.known_within));
-      towards = route_towards(host);
+      if (internal::await_name("seeds", host.host, Deadline::after(place.known_within))) {
+        towards = route_towards(host);
+      }
     }
     places.route = towards.value_or(Address{.numeric = "127.0.0.1", .ipv6 = false});
   } else if (!places.route) {

@@ -7,7 +7,7 @@
 //
 // Thread safety: one thread at a time. Ownership: its sockets and the key. Names of
 // hosts that are sent to are looked up in threads that it leaves behind; the constructor waits for
-// the name server, which has no deadline of its own here.
+// the name server, which has no deadline of its own here but for the name of `towards`.
 #pragma once
 
 #include <chrono>

@@ -21,9 +21,10 @@ namespace sotto {
 
 class SharedStore : public Store {
  public:
-  /// The value of a key by now; none: it has none, or an empty one. Reads no more than `most`
-  /// bytes: Fault::malformed where there are more, or what is there is no value. Fault::io where
-  /// the store does not answer by the deadline.
+  /// The value of a key by now; none: it has none, or in Redis an empty one. Reads no more than
+  /// `most` bytes: Fault::malformed where there are more, or what is there is no value, as an empty
+  /// file. Fault::io where the store does not answer by the deadline; a call to a file server that
+  /// hangs has none, and its thread must be one that can be left behind.
   virtual Result<std::optional<std::vector<std::byte>>> look(std::string_view key, std::size_t most,
                                                              Deadline deadline) = 0;
   /// Puts a value, which is not empty, where the key has none, and returns what is there then: of
@@ -31,6 +32,10 @@ class SharedStore : public Store {
   virtual Result<std::vector<std::byte>> claim(std::string_view key,
                                                std::span<const std::byte> value, std::size_t most,
                                                Deadline deadline) = 0;
+  /// As set(), and waits for a server until the deadline at most.
+  virtual Status put(std::string_view key, std::span<const std::byte> value, Deadline deadline) = 0;
+  /// As remove(), likewise.
+  virtual Status drop(std::string_view key, Deadline deadline) = 0;
 };
 
 /// Whether a text is the URL of a store, by its scheme, rather than HOST:PORT.

@@ -95,7 +95,7 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, const StoreO
                mention("rendezvous", "tcp://HOST:PORT") + " of node 0, or allow plain text with " +
                mention("insecure", "true"));
   }
-  internal::await_name("store", host, options.known_by);
+  (void)internal::await_name("store", host, options.known_by);
   const StopRequest* asked = options.known_by.stop();
   const StopRequest stop = asked == nullptr ? StopRequest() : *asked;
   return parsed.kind == StoreUrl::Kind::redis ? make_redis_store(host, port, parsed.path, stop)

@@ -1,4 +1,6 @@
-// A store on a Redis server. Redis has no wait for a key, so a get looks again and again.
+// A store on a Redis server. Redis has no wait for a key, so a get looks again and again. What
+// answers may be no Redis server, or one that means harm: of a reply no more is read than was asked
+// for.
 #include <hiredis/hiredis.h>
 #include <poll.h>
 
@@ -6,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +18,7 @@
 #include <sotto/comm/shared_store.h>
 #include <sotto/comm/stores.h>
 
+#include "../internal/address/host_lookup.h"
 #include "../internal/address/tcp.h"
 #include "../internal/backoff.h"
 #include "../internal/store_key.h"
@@ -36,10 +40,20 @@ constexpr std::chrono::seconds kRedisPatience{30};
 /// A look at a key takes a round trip, however soon the wait for the key ends.
 constexpr std::chrono::milliseconds kRedisRoundTrip{1000};
 
+/// Bytes of a reply beside its value: its head, or the text of an error; and what comes in one
+/// read.
+constexpr std::size_t kMostReplyText = std::size_t{64} << 10;
+/// What the replies to the commands here begin with: a text, an error, a number, a value.
+constexpr std::string_view kReplyMarks = "+-:$";
+
 class RedisStore final : public SharedStore {
  public:
   RedisStore(std::string host, int port, std::string prefix, StopRequest stop)
-      : host_(std::move(host)), port_(port), prefix_(std::move(prefix)), stop_(std::move(stop)) {}
+      : host_(std::move(host)),
+        port_(port),
+        prefix_(std::move(prefix)),
+        stop_(std::move(stop)),
+        lookup_(host_) {}
 
   Status set(std::string_view key, std::span<const std::byte> value) override;
   Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override;
@@ -48,23 +62,47 @@ class RedisStore final : public SharedStore {
                                                      Deadline deadline) override;
   Result<std::vector<std::byte>> claim(std::string_view key, std::span<const std::byte> value,
                                        std::size_t most, Deadline deadline) override;
+  Status put(std::string_view key, std::span<const std::byte> value, Deadline deadline) override;
+  Status drop(std::string_view key, Deadline deadline) override;
 
  private:
-  Result<Reply> ask_once(std::initializer_list<std::string_view> words, Deadline deadline);
-  redisReply* converse(Deadline deadline, const char** trouble);
-  Result<Reply> ask(std::initializer_list<std::string_view> words, Deadline deadline);
+  using Words = std::initializer_list<std::string_view>;
+
+  void connect(Deadline deadline, const char** trouble);
+  /// `most`: bytes that the value of the reply may have.
+  Result<Reply> ask_once(Words words, std::size_t most, Deadline deadline);
+  redisReply* converse(std::size_t most, Deadline deadline, const char** trouble);
+  Result<Reply> ask(Words words, std::size_t most, Deadline deadline);
 
   const std::string host_;
   const int port_;
   const std::string prefix_;
   const StopRequest stop_;
   std::mutex mutex_;
+  internal::HostLookup lookup_;
+  std::size_t attempts_ = 0;  ///< connections that were begun: each tries the host's next address
   RedisConnection connection_{nullptr, &::redisFree};
 };
 
+/// Begins a connection; none after `*trouble`.
+void RedisStore::connect(Deadline deadline, const char** trouble) {
+  try {
+    const auto addresses = lookup_.by(deadline);
+    if (!addresses || addresses->empty()) {
+      *trouble = addresses            ? "no host of this name is known"
+                 : deadline.stopped() ? "stopped while its name was looked up"
+                                      : "the name server does not answer";
+      return;
+    }
+    const auto& address = (*addresses)[attempts_++ % addresses->size()];
+    connection_.reset(::redisConnectNonBlock(address.numeric.c_str(), port_));
+  } catch (const Shortage&) {
+    *trouble = "the system gives no thread to look its name up";
+  }
+}
+
 /// One command over the one connection, which is made if it is not there.
-Result<Reply> RedisStore::ask_once(std::initializer_list<std::string_view> words,
-                                   Deadline deadline) {
+Result<Reply> RedisStore::ask_once(Words words, std::size_t most, Deadline deadline) {
   std::vector<const char*> data;
   std::vector<std::size_t> sizes;
   for (const auto word : words) {
@@ -74,15 +112,18 @@ Result<Reply> RedisStore::ask_once(std::initializer_list<std::string_view> words
   const auto limit = internal::server_deadline(
       std::max<Deadline::Clock::duration>(kRedisRoundTrip, deadline.left()), stop_, deadline);
   const std::lock_guard lock(mutex_);
+  const char* trouble = "out of memory";
   if (!connection_) {
-    connection_.reset(::redisConnectNonBlock(host_.c_str(), port_));
+    connect(limit, &trouble);
   }
-  const char* trouble = connection_ ? connection_->errstr : "out of memory";
+  if (connection_) {
+    trouble = connection_->errstr;
+  }
   redisReply* reply = nullptr;
   if (connection_ && connection_->err == 0 &&
       ::redisAppendCommandArgv(connection_.get(), static_cast<int>(data.size()), data.data(),
                                sizes.data()) == REDIS_OK) {
-    reply = converse(limit, &trouble);
+    reply = converse(most, limit, &trouble);
   }
   if (reply == nullptr) {
     const Status failed(limit.stopped() ? Fault::stopped : Fault::io,
@@ -102,11 +143,21 @@ Result<Reply> RedisStore::ask_once(std::initializer_list<std::string_view> words
 
 /// Sends what was appended, and waits for the reply; null after `*trouble`, or when the connection
 /// says what it is.
-redisReply* RedisStore::converse(Deadline deadline, const char** trouble) {
+redisReply* RedisStore::converse(std::size_t most, Deadline deadline, const char** trouble) {
   redisContext* const redis = connection_.get();
+  const redisReader& reader = *redis->reader;
   void* reply = nullptr;
+  bool begun = false;
   for (int sent = 0; sent == 0 || reply == nullptr;) {
     const bool sends = sent == 0;
+    // hiredis makes room for as many parts as a list says that it has.
+    if (!begun && reader.len > reader.pos) {
+      begun = true;
+      if (kReplyMarks.find(reader.buf[reader.pos]) == std::string_view::npos) {
+        *trouble = "it does not answer as a Redis server does";
+        return nullptr;
+      }
+    }
     if ((sends ? ::redisBufferWrite(redis, &sent) : ::redisGetReplyFromReader(redis, &reply)) !=
         REDIS_OK) {
       return nullptr;
@@ -121,15 +172,20 @@ redisReply* RedisStore::converse(Deadline deadline, const char** trouble) {
     if (!sends && ::redisBufferRead(redis) != REDIS_OK) {
       return nullptr;
     }
+    if (reader.len - reader.pos > most + kMostReplyText) {
+      *trouble = "its answer is longer than what was asked for";
+      return nullptr;
+    }
   }
   return static_cast<redisReply*>(reply);
 }
 
-/// Tries again while the server cannot be reached.
-Result<Reply> RedisStore::ask(std::initializer_list<std::string_view> words, Deadline deadline) {
-  internal::Backoff backoff(deadline);
+/// Tries again while the server cannot be reached, until the deadline or the store's stop request.
+Result<Reply> RedisStore::ask(Words words, std::size_t most, Deadline deadline) {
+  const Deadline within = internal::server_deadline(deadline.left(), stop_, deadline);
+  internal::Backoff backoff(within);
   for (;;) {
-    auto reply = ask_once(words, deadline);
+    auto reply = ask_once(words, most, within);
     if (reply.ok() || reply.status().fault() != Fault::io || !backoff.wait()) {
       return reply;
     }
@@ -137,13 +193,15 @@ Result<Reply> RedisStore::ask(std::initializer_list<std::string_view> words, Dea
 }
 
 Status RedisStore::set(std::string_view key, std::span<const std::byte> value) {
+  return put(key, value, internal::server_deadline(kRedisPatience, stop_));
+}
+
+Status RedisStore::put(std::string_view key, std::span<const std::byte> value, Deadline deadline) {
   if (auto fits = internal::check_store_entry(key, value); !fits) {
     return fits;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
-  return ask({"SET", prefix_ + std::string(key), bytes},
-             internal::server_deadline(kRedisPatience, stop_))
-      .status();
+  return ask({"SET", prefix_ + std::string(key), bytes}, 0, deadline).status();
 }
 
 Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline deadline) {
@@ -153,7 +211,7 @@ Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline de
   const auto place = prefix_ + std::string(key);
   internal::Backoff backoff(deadline);
   do {
-    const auto reply = ask({"GET", place}, deadline);
+    const auto reply = ask({"GET", place}, kMostStoreValueBytes, deadline);
     if (!reply) {
       return reply.status();
     }
@@ -166,11 +224,14 @@ Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline de
 }
 
 Status RedisStore::remove(std::string_view key) {
+  return drop(key, internal::server_deadline(kRedisPatience, stop_));
+}
+
+Status RedisStore::drop(std::string_view key, Deadline deadline) {
   if (auto fits = internal::check_store_key(key); !fits) {
     return fits;
   }
-  return ask({"DEL", prefix_ + std::string(key)}, internal::server_deadline(kRedisPatience, stop_))
-      .status();
+  return ask({"DEL", prefix_ + std::string(key)}, 0, deadline).status();
 }
 
 Result<std::optional<std::vector<std::byte>>> RedisStore::look(std::string_view key,
@@ -181,7 +242,7 @@ Result<std::optional<std::vector<std::byte>>> RedisStore::look(std::string_view 
   }
   // One byte more than may be there tells a value that is too long, however long it is.
   const auto reply =
-      ask({"GETRANGE", prefix_ + std::string(key), "0", fmt::to_string(most)}, deadline);
+      ask({"GETRANGE", prefix_ + std::string(key), "0", fmt::to_string(most)}, most, deadline);
   if (!reply) {
     return reply.status();
   }
@@ -207,7 +268,7 @@ Result<std::vector<std::byte>> RedisStore::claim(std::string_view key,
   const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
   for (int tries = 0; tries < internal::kMostClaims; ++tries) {
     // Sent again after a lost answer it finds its own value, which is what is returned.
-    const auto reply = ask({"SET", prefix_ + std::string(key), bytes, "NX"}, deadline);
+    const auto reply = ask({"SET", prefix_ + std::string(key), bytes, "NX"}, 0, deadline);
     if (!reply) {
       return reply.status();
     }

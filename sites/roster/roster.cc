@@ -130,15 +130,23 @@ void Roster::take(const std::string& from, const RosterOther& other) {
     return;
   }
   seed->asked.reset();  // it is there
+  seed->nonce = 0;
   std::size_t same = 0;
   while (same < std::min(settings_.size(), other.settings.size()) &&
          short_digest_of(settings_[same]) == other.settings[same]) {
     ++same;
   }
-  other_ = OtherRun{.address = from,
-                    .line = same < settings_.size() ? settings_[same] : "",
-                    .goes_before = std::pair<std::size_t, std::uint64_t>(other.up, other.run) >
-                                   std::pair(view().up, run_)};
+  const OtherRun found{.address = from,
+                       .line = same < settings_.size() ? settings_[same] : "",
+                       .goes_before = std::pair<std::size_t, std::uint64_t>(other.up, other.run) >
+                                      std::pair(view().up, run_)};
+  if (seed->renewals && !seed->stranger) {
+    seed->stranger = found;  // the node that wrote the lease may be gone
+    seed->believed_at = *seed->renewals + kRenewalsSeen;
+    seed->silent = false;
+    return;
+  }
+  other_ = found;
   if (standing_ == RosterStanding::joining) {
     standing_ = RosterStanding::other;
   }
@@ -206,6 +214,7 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
     if (seed.nonce != 0 && seed.nonce == answer.nonce) {
       seed.nonce = 0;
       seed.asked.reset();
+      seed.stranger.reset();
       expected = true;
     }
   }
@@ -584,7 +593,7 @@ void Roster::probe_seeds(RosterTime now) {
       seed.asked.reset();
     }
     seed.silent = seed.asked && now - *seed.asked >= kSuspectAfter;
-    if (now < seed.next) {
+    if (now < seed.next || seed.is_strange()) {
       continue;
     }
     seed.pause = standing_ == RosterStanding::joining
@@ -627,12 +636,13 @@ void Roster::forget_old(std::size_t most, RosterTime now) {
   follow_book(now);
 }
 
-void Roster::set_seeds(const std::vector<std::string>& addresses, RosterTime now) {
+void Roster::set_seeds(const std::vector<RosterSeed>& named, RosterTime now) {
   std::vector<Seed> seeds;
-  for (const std::string& address : addresses) {
-    const auto known = std::ranges::find(seeds_, address, &Seed::address);
-    if (address != setup_.address) {
-      seeds.push_back(known != seeds_.end() ? *known : Seed{.address = address, .next = now});
+  for (const RosterSeed& one : named) {
+    const auto known = std::ranges::find(seeds_, one.address, &Seed::address);
+    if (one.address != setup_.address) {
+      seeds.push_back(known != seeds_.end() ? *known : Seed{.address = one.address, .next = now});
+      seeds.back().renewals = one.renewals;
     }
   }
   seeds_ = std::move(seeds);
@@ -711,7 +721,9 @@ RosterView Roster::view() const {
     view.members.push_back(std::move(member));
   });
   for (const Seed& seed : seeds_) {
-    if (!seed.own) {
+    if (seed.is_strange()) {
+      view.strangers.push_back(*seed.stranger);
+    } else if (!seed.own) {
       view.asked.push_back(seed.address);
     }
     if (seed.silent) {

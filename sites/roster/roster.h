@@ -17,7 +17,9 @@
 // its name is there, it probes the one that has it, and replaces it only where nobody answers.
 //
 // Nodes of one run have the same settings. What others say is not believed; a newcomer whose seed
-// answers that it has other settings ends.
+// answers that it has other settings ends. Of a seed that a store has named the node may be gone,
+// and its address another run's: such a seed is not asked any more, unless its lease is renewed
+// kRenewalsSeen times after that answer, which shows that a node of this store is there.
 //
 // Thread safety: one thread at a time. Owns all it holds. Memory is bounded by `most` +
 // kMostBesides entries, and RosterBook::kMostForgotten that it remembers.
@@ -101,6 +103,7 @@ struct RosterView {
   std::vector<RosterMember> members{};  ///< nodes by name; this one among them, once it has joined
   std::size_t up = 0;  ///< nodes that are up, have answered and still do, this one among them
   std::optional<OtherRun> other{};    ///< the latest run with other settings that answered
+  std::vector<OtherRun> strangers{};  ///< other runs at seeds that are not asked for that reason
   std::vector<std::string> asked{};   ///< seeds that are not this node, as far as it knows
   std::vector<std::string> silent{};  ///< seeds that have not answered for kSuspectAfter
   bool over = false;  ///< a node that had answered this one has ended, and the run with it
@@ -123,6 +126,9 @@ class Roster {
   /// half a minute by default.
   static constexpr RosterTime kLongestSeedBackOff{8'000};
   static constexpr std::size_t kMostBesides = 1024;  ///< entries beside those of MAX nodes
+  /// Renewals of a lease after which another run at its address is one that shares the store. The
+  /// first of them may be from before that answer.
+  static constexpr std::uint64_t kRenewalsSeen = 2;
 
   /// Throws Error for a name or address that is empty or too long, and numbers out of range.
   Roster(RosterSetup setup, RosterTime now);
@@ -134,8 +140,9 @@ class Roster {
   /// What is to be sent, in any order.
   std::vector<RosterDatagram> released();
 
-  /// From now on these are the seeds. Of those that stay is known what was known.
-  void set_seeds(const std::vector<std::string>& addresses, RosterTime now);
+  /// From now on these are the seeds, as a store names them. Of those that stay is known what was
+  /// known.
+  void set_seeds(const std::vector<RosterSeed>& named, RosterTime now);
   /// The seed at this address is this node itself, by another name of its own.
   void note_own_seed(const std::string& address, RosterTime now);
   /// From now on this node takes no new edge, and others wish none with it; edges that there are
@@ -190,6 +197,11 @@ class Roster {
     std::optional<RosterTime> asked{};  ///< the first probe without an answer
     bool silent = false;                ///< it has not answered for kSuspectAfter
     bool own = false;                   ///< it is this node, by another of its addresses
+    /// Times that its lease was seen to be renewed; none: it is no lease's, and lasts.
+    std::optional<std::uint64_t> renewals{};
+    std::optional<OtherRun> stranger{};  ///< the other run that answered there
+    std::uint64_t believed_at = 0;       ///< renewals with which `stranger` is believed
+    bool is_strange() const { return stranger && renewals && *renewals < believed_at; }
   };
 
   void take(const std::string& from, const RosterProbe& probe, RosterTime now);

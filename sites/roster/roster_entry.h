@@ -45,4 +45,11 @@ struct RosterEntry {
   auto operator<=>(const RosterEntry&) const = default;
 };
 
+/// A seed that a store has named.
+struct RosterSeed {
+  std::string address{};       ///< "HOST:PORT" to ask
+  std::uint64_t renewals = 0;  ///< times that its lease was seen to be renewed
+  auto operator<=>(const RosterSeed&) const = default;
+};
+
 }  // namespace sotto::sites

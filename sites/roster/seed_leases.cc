@@ -54,26 +54,34 @@ SeedLeases::SeedLeases(SeedLease own, RosterTime length) : self_(std::move(own))
 
 void SeedLeases::saw(std::span<const SeedPlace> places, RosterTime now) {
   check(places.size() == kPlaces, "a look is at all places");
+  if (watched_) {
+    watched_for_ += std::clamp(now - looked_, RosterTime(0), length_ / kLooksInLength);
+  }
+  looked_ = now;
   own_.reset();
   for (std::size_t k = 0; k < kPlaces; ++k) {
     Place& place = places_.at(k);
-    if (!watched_ || place.seen.mark != places[k].mark) {
-      place.since = now;
-    }
-    place.seen = places[k];
+    const SeedPlace before = std::exchange(place.seen, places[k]);
     const auto& lease = place.seen.lease;
+    const bool changed = before.mark != place.seen.mark;
+    const bool same_node = before.lease && lease && before.lease->name == lease->name &&
+                           before.lease->incarnation == lease->incarnation;
+    place.renewals = !same_node ? 0 : place.renewals + (watched_ && changed ? 1 : 0);
+    if (!watched_ || changed) {
+      place.since = watched_for_;
+    }
     if (!own_ && lease && lease->incarnation == self_.incarnation && lease->name == self_.name) {
       own_ = k;
-      place.since = now;
+      place.since = watched_for_;
     }
   }
   watched_ = true;
 }
 
-std::vector<std::size_t> SeedLeases::old(RosterTime now) const {
+std::vector<std::size_t> SeedLeases::old() const {
   std::vector<std::size_t> found;
   for (std::size_t k = 0; k < kPlaces; ++k) {
-    if (k != own_ && is_old(places_.at(k), now)) {
+    if (k != own_ && is_old(places_.at(k))) {
       found.push_back(k);
     }
   }
@@ -98,7 +106,7 @@ std::optional<std::size_t> SeedLeases::free_place() const {
 void SeedLeases::written(std::size_t place, RosterTime now) {
   own_ = place;
   written_ = now;
-  places_.at(place) = {.seen = {.mark = kUnknown, .lease = self_}, .since = now};
+  places_.at(place) = {.seen = {.mark = kUnknown, .lease = self_}, .since = watched_for_};
 }
 
 SeedLease SeedLeases::next() {
@@ -106,13 +114,18 @@ SeedLease SeedLeases::next() {
   return self_;
 }
 
-std::vector<std::string> SeedLeases::addresses(RosterTime now) const {
-  std::vector<std::string> found;
+std::vector<RosterSeed> SeedLeases::seeds() const {
+  std::vector<RosterSeed> found;
   for (const Place& place : places_) {
     const auto& lease = place.seen.lease;
     if (lease && lease->incarnation != self_.incarnation && lease->address != self_.address &&
-        !is_old(place, now) && std::ranges::find(found, lease->address) == found.end()) {
-      found.push_back(lease->address);
+        !is_old(place)) {
+      const auto known = std::ranges::find(found, lease->address, &RosterSeed::address);
+      if (known == found.end()) {
+        found.push_back({.address = lease->address, .renewals = place.renewals});
+      } else {
+        known->renewals = std::max(known->renewals, place.renewals);
+      }
     }
   }
   return found;

@@ -4,8 +4,10 @@
 //
 // The store has kPlaces places for them. A node takes a free one, if there is one, as few addresses
 // are enough for a newcomer. Clocks of machines are not compared: a lease is old for a node that
-// has watched it for kLength without a change. Nobody is put out of a run for an old lease: it is
-// only not asked any more, and its place is free.
+// has watched it for kLength without a change. Only looks that follow one another count as
+// watching: while the node was suspended, or a call of the store took its time, nobody may have
+// been able to renew anything. Nobody is put out of a run for an old lease: it is only not asked
+// any more, and its place is free.
 //
 // What its driver does: looks at all places now and then, tells saw() or missed(), and then does
 // what old(), free_place() and renewal_due() say.
@@ -56,6 +58,9 @@ class SeedLeases {
   static constexpr std::size_t kPlaces = 32;  ///< leases that a store holds at once
   /// Time without a change after which a lease is old.
   static constexpr RosterTime kLength{30'000};
+  /// Looks in which a lease grows old, at least: the time between two of them counts as this part
+  /// of the length at most.
+  static constexpr int kLooksInLength = 6;
 
   /// The leases as the node of this lease sees them; `length` is kLength but in tests.
   explicit SeedLeases(SeedLease own, RosterTime length = kLength);
@@ -67,14 +72,14 @@ class SeedLeases {
   void missed() { watched_ = false; }
 
   /// Places whose value is old, and is to be removed unless it has changed.
-  std::vector<std::size_t> old(RosterTime now) const;
+  std::vector<std::size_t> old() const;
   /// The place's value was removed.
   void removed(std::size_t place) { places_.at(place) = {}; }
   /// The place that this node is to claim; none: it has one, or all are taken.
   std::optional<std::size_t> free_place() const;
   /// Another node has claimed that place.
-  void taken(std::size_t place, RosterTime now) {
-    places_.at(place) = {.seen = {.mark = kUnknown}, .since = now};
+  void taken(std::size_t place) {
+    places_.at(place) = {.seen = {.mark = kUnknown}, .since = watched_for_};
   }
   /// This node's lease is in that place since now.
   void written(std::size_t place, RosterTime now);
@@ -87,24 +92,27 @@ class SeedLeases {
   /// This node's lease as it is to be written next.
   SeedLease next();
 
-  /// The addresses of other nodes that may be asked: each once, and none that is old.
-  std::vector<std::string> addresses(RosterTime now) const;
+  /// The seeds at other nodes that may be asked: each address once, and none that is old.
+  std::vector<RosterSeed> seeds() const;
 
  private:
   static constexpr std::uint64_t kUnknown = 1;  ///< mark of a value that was not read
 
   struct Place {
     SeedPlace seen{};
-    RosterTime since{0};  ///< since when it has been like this
+    RosterTime since{0};         ///< since when it has been like this, as watched_for_ says
+    std::uint64_t renewals = 0;  ///< times that its lease was seen to be renewed
   };
-  bool is_old(const Place& place, RosterTime now) const {
-    return place.seen.mark != 0 && now - place.since >= length_;
+  bool is_old(const Place& place) const {
+    return place.seen.mark != 0 && watched_for_ - place.since >= length_;
   }
 
   SeedLease self_;
   RosterTime length_;
   std::array<Place, kPlaces> places_{};
-  bool watched_ = false;  ///< the latest look was answered
+  bool watched_ = false;       ///< the latest look was answered
+  RosterTime looked_{0};       ///< when that was
+  RosterTime watched_for_{0};  ///< time in which looks followed one another
   std::optional<std::size_t> own_{};
   RosterTime written_{0};  ///< when this node's lease was written last
 };

@@ -3,6 +3,8 @@
 #include <sotto/comm/shared_store.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <latch>
@@ -17,6 +19,7 @@
 
 #include <sotto/base/error.h>
 
+#include "../../comm/store/stale.h"
 #include "nodes.h"
 #include "store_contract.h"
 #include "support/free_port.h"
@@ -58,10 +61,15 @@ void check_claims(SharedStore& first, SharedStore& second) {
   CHECK(first.set("three", std::vector(kMost + 1, std::byte{1})).ok());
   CHECK(second.claim("three", bytes_of("x"), kMost, generous()).status().fault() ==
         Fault::malformed);
-  CHECK(first.set("four", {}).ok());  // an empty value is none, and is nobody's claim
-  CHECK(second.look("four", kMost, generous()).value() == Found());
+  CHECK(first.set("four", {}).ok());  // an empty value is nobody's claim
   CHECK(second.claim("four", bytes_of("x"), kMost, generous()).status().fault() ==
         Fault::malformed);
+  CHECK(first.put("five", bytes_of("x"), generous()).ok());
+  CHECK(second.put("five", bytes_of("y"), generous()).ok());
+  CHECK(first.look("five", kMost, generous()).value() == Found(bytes_of("y")));
+  CHECK(first.drop("five", generous()).ok());
+  CHECK(second.drop("five", generous()).ok());
+  CHECK(second.look("five", kMost, generous()).value() == Found());
 }
 
 void check_rivals(const std::string& url) {
@@ -116,6 +124,81 @@ TEST_CASE("shared stores in files: what is no file of a value is refused at once
   }
 }
 
+TEST_CASE(
+    "shared stores in files: an empty file, as a crash may leave it, is refused and no value") {
+  const Scratch folder;
+  const auto store = make_shared_store("seeds", "file:" + folder.path().string());
+  std::ofstream(folder.path() / "key-empty").close();
+  const Status status = store->look("empty", kMost, generous()).status();
+  CHECK(status.fault() == Fault::malformed);
+  CHECK(status.message().find("empty") != std::string::npos);
+  CHECK(store->claim("empty", bytes_of("x"), kMost, generous()).status().fault() ==
+        Fault::malformed);
+  CHECK(store->drop("empty", generous()).ok());
+  CHECK(store->claim("empty", bytes_of("x"), kMost, generous()).value() == bytes_of("x"));
+}
+
+TEST_CASE("shared stores in files: what killed processes have left is removed once it is old") {
+  const Scratch folder;
+  const auto make = [&](const std::string& name, bool old) {
+    std::ofstream(folder.path() / name) << "half";
+    if (old) {
+      fs::last_write_time(folder.path() / name,
+                          fs::file_time_type::clock::now() - std::chrono::hours(2));
+    }
+  };
+  make("new-sotto-host-1-2-3", true);
+  make("new-sotto-host-1-2-4", false);  // may be being written
+  make("new-data.csv", true);           // none of ours
+  make("key-kept", true);
+  fs::create_directory(folder.path() / "new-sotto-folder");
+  const auto store = make_shared_store("seeds", "file:" + folder.path().string());
+  CHECK(store->claim("one", bytes_of("x"), kMost, generous()).ok());
+  CHECK_FALSE(fs::exists(folder.path() / "new-sotto-host-1-2-3"));
+  for (const std::string name :
+       {"new-sotto-host-1-2-4", "new-data.csv", "key-kept", "new-sotto-folder"}) {
+    CHECK(fs::exists(folder.path() / name));
+  }
+}
+
+TEST_CASE("shared stores in files: a name of a new file that is taken is passed over, and kept") {
+  const Scratch folder;
+  const auto store = make_shared_store("seeds", "file:" + folder.path().string());
+  char host[256] = {};
+  REQUIRE(::gethostname(host, sizeof host - 1) == 0);
+  // Another process, in a container of its own, may have the number and the place in memory.
+  const std::string name =
+      fmt::format("new-sotto-{}-{}-{}-", host, ::getpid(),
+                  reinterpret_cast<std::uintptr_t>(dynamic_cast<void*>(store.get())));
+  for (const int k : {1, 2, 5}) {
+    std::ofstream(folder.path() / (name + std::to_string(k))) << "another's";
+  }
+  CHECK(store->claim("a", bytes_of("x"), kMost, generous()).value() == bytes_of("x"));
+  CHECK(store->set("b", bytes_of("y")).ok());
+  CHECK(store->set("c", bytes_of("z")).ok());
+  for (const int k : {1, 2, 5}) {
+    CHECK(fs::file_size(folder.path() / (name + std::to_string(k))) == 9);
+  }
+  // What cannot have its place leaves nothing about.
+  fs::create_directory(folder.path() / "key-d");
+  CHECK(store->set("d", bytes_of("y")).fault() == Fault::io);
+  std::size_t fresh = 0;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    fresh += entry.path().filename().string().starts_with("new-") ? 1U : 0U;
+  }
+  CHECK(fresh == 3);
+}
+
+TEST_CASE("shared stores in files: what a server of files calls stale is tried again") {
+  int calls = 0;
+  CHECK(internal::again_while_stale(generous(), [&] { return ++calls < 4 ? ESTALE : ENOENT; }) ==
+        ENOENT);
+  CHECK(calls == 4);
+  CHECK(internal::again_while_stale(generous(), [&] { return ++calls < 8 ? ESTALE : 0; }) == 0);
+  CHECK(calls == 8);
+  CHECK(internal::again_while_stale(Deadline::after({}), [&] { return ESTALE; }) == ESTALE);
+}
+
 TEST_CASE("shared stores in files: a folder that has gone is a store that does not answer") {
   const Scratch folder;
   const auto store = make_shared_store("seeds", "file:" + (folder.path() / "gone").string());
@@ -142,6 +225,8 @@ TEST_CASE("shared stores in Redis: looks and claims") {
   check_looks(*first, *second);
   check_claims(*first, *second);
   check_rivals(url);
+  CHECK(first->look("four", kMost, generous()).value() ==
+        Found());  // Redis tells it from none late
   const auto other = make_shared_store("seeds", fmt::format("redis://127.0.0.1:{}", server.port));
   CHECK(other->look("one", kMost, generous()).value() == Found());
 }

@@ -227,10 +227,10 @@ std::vector<Address> resolve_all(const std::string& text) {
   return all;
 }
 
-void await_name(std::string_view field, const std::string& given, Deadline deadline) {
+bool await_name(std::string_view field, const std::string& given, Deadline deadline) {
   const std::string text(without_brackets(given));
   if (text.empty() || find_interface(text) || is_numeric(text)) {
-    return;
+    return true;
   }
   while (!deadline.expired()) {
     const auto next = Deadline::Clock::now() + kNamePause;
@@ -240,7 +240,7 @@ void await_name(std::string_view field, const std::string& given, Deadline deadl
       answered = known.wait_until(deadline.next_look()) == std::future_status::ready;
     }
     if (answered && known.get()) {
-      return;
+      return true;
     }
     sleep_until(deadline.or_at(next));
   }
@@ -248,6 +248,7 @@ void await_name(std::string_view field, const std::string& given, Deadline deadl
     throw Stopped(
         fmt::format("{}: stopped while waiting for the name '{}' to be known", field, text));
   }
+  return false;
 }
 
 }  // namespace sotto::internal

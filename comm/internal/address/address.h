@@ -40,10 +40,9 @@ std::vector<Address> resolve_all(const std::string& text);
 inline constexpr std::size_t kMostAddresses = 8;
 
 /// Waits until a name stands for an address or an interface of this machine: a cluster's name
-/// service knows a node only once it has been started. Looks every second, and says nothing of the
-/// deadline: the code that resolves the name next finds out. Throws Stopped, naming `field`, once a
-/// stop is requested, also where a name server does not answer, and Shortage where no thread can
-/// ask it.
-void await_name(std::string_view field, const std::string& text, Deadline deadline);
+/// service knows a node only once it has been started. Looks every second; whether the name is
+/// known by the deadline. Throws Stopped, naming `field`, once a stop is requested, also where a
+/// name server does not answer, and Shortage where no thread can ask it.
+bool await_name(std::string_view field, const std::string& text, Deadline deadline);
 
 }  // namespace sotto::internal

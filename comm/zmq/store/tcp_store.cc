@@ -317,7 +317,7 @@ Status TcpStore::refusal(int event) const {
 
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
                                       const StoreOptions& options) {
-  internal::await_name("store", host, options.known_by);
+  (void)internal::await_name("store", host, options.known_by);
   const internal::Reach reach{.beyond_loopback = options.insecure || options.security,
                               .everywhere = false};
   const auto address = serve ? internal::resolve_bind_address("store", host, reach)

@@ -66,7 +66,7 @@ std::unique_ptr<SeedStore> store_of(const RosterOptions& options, sites::SeedLea
   }
   const std::string& url = options.seeds.front();
   return std::make_unique<SeedStore>(
-      [&url](StopRequest stop) { return make_shared_store("seeds", url, std::move(stop)); },
+      [url](StopRequest stop) { return make_shared_store("seeds", url, std::move(stop)); },
       options.key, std::move(own),
       SeedStoreOptions{.url = url, .patience = options.store_patience});
 }
@@ -145,6 +145,7 @@ void RunRoster::work() {
   note_changes();
   note_count();
   note_other();
+  note_strangers();
   note_search();
 }
 
@@ -253,6 +254,19 @@ void RunRoster::note_other() {
     other_ = view_.other;
     tell(SiteEvent::Level::warning, SiteEvent::Kind::other_settings, words_of(*other_));
   }
+}
+
+void RunRoster::note_strangers() {
+  for (const sites::OtherRun& one : view_.strangers) {
+    if (std::ranges::find(strangers_, one.address, &sites::OtherRun::address) == strangers_.end()) {
+      tell(SiteEvent::Level::warning, SiteEvent::Kind::other_settings,
+           fmt::format(
+               "{}; a lease in the store names that address, and its node may be gone: it is "
+               "not asked any more unless the lease is renewed",
+               words_of(one)));
+    }
+  }
+  strangers_ = view_.strangers;
 }
 
 void RunRoster::note_search() {

@@ -100,6 +100,8 @@ class RunRoster {
   void note_changes();
   void note_count();
   void note_other();
+  /// Says which leases lead to another run.
+  void note_strangers();
   /// Tells the roster which seeds are this node, by names that are known by now.
   void note_own_seeds();
   /// Says what keeps this node from finding the others.
@@ -119,8 +121,8 @@ class RunRoster {
   const std::shared_ptr<AllowList> list_;
   SealedDatagrams datagrams_;
   const std::string address_;
-  const std::unique_ptr<SeedStore> store_;  ///< null: none
-  std::vector<std::string> from_store_;     ///< seeds that it said last
+  const std::unique_ptr<SeedStore> store_;     ///< null: none
+  std::vector<sites::RosterSeed> from_store_;  ///< seeds that it said last
   bool store_answered_ = false;
   const Clock::time_point began_ = Clock::now();
   sites::Roster roster_;
@@ -133,8 +135,9 @@ class RunRoster {
   };
   std::map<std::string, Seen> seen_;
   bool few_ = true;
-  bool waits_ = false;                    ///< as set_waiting() said last
-  std::optional<sites::OtherRun> other_;  ///< other run that the operator was told of
+  bool waits_ = false;                      ///< as set_waiting() said last
+  std::optional<sites::OtherRun> other_;    ///< other run that the operator was told of
+  std::vector<sites::OtherRun> strangers_;  ///< other runs at leases, likewise
   RosterSearch search_;
   bool run_is_over_ = false;
   std::vector<SiteEvent> news_;

@@ -21,13 +21,26 @@ constexpr std::uint8_t kRunVersion = 1;
 constexpr std::size_t kMostEndBytes = 64;
 /// A digest is 0 for no value.
 constexpr std::uint64_t kMarkOfAny = 2;
+/// Runs before the latest one that are looked for at once, so that none of them stays lost.
+constexpr std::uint64_t kKeptAtOnce = 4;
+/// Numbers that are missing in a row, after which a run is looked for.
+constexpr std::uint64_t kMostLost = 4;
+/// Ends of one run: each is later than the one before, or refused.
+constexpr std::size_t kMostEnds = 64;
 
 std::string place_key(std::size_t place) { return fmt::format("nodes/seeds/{}", place); }
 std::string run_key(std::uint64_t number) { return fmt::format("nodes/runs/{}", number); }
-std::string end_key(std::uint64_t number) { return run_key(number) + "/end"; }
+std::string end_key(std::uint64_t number, std::size_t place) {
+  const std::string first = run_key(number) + "/end";
+  return place == 0 ? first : fmt::format("{}/{}", first, place);
+}
 
 std::uint64_t mark_of(std::span<const std::byte> bytes) {
   return std::max(xxh3(bytes), kMarkOfAny);
+}
+
+bool is_later(const StoredEnd& end, const StoredEnd& known) {
+  return !known.all_left && (end.all_left || end.steps > known.steps);
 }
 
 std::vector<std::byte> encode(const StoredRun& run, const StoredEnd& end) {
@@ -142,8 +155,8 @@ Result<bool> RunStore::claim(std::size_t place, const SeedLease& lease, Deadline
   return there ? Result<bool>(*there == sealed) : there.status();
 }
 
-Status RunStore::renew(std::size_t place, const SeedLease& lease) {
-  return store_->set(place_key(place), seal_message(encode(lease), lease_key_));
+Status RunStore::renew(std::size_t place, const SeedLease& lease, Deadline deadline) {
+  return store_->put(place_key(place), seal_message(encode(lease), lease_key_), deadline);
 }
 
 Status RunStore::clear(std::size_t place, std::uint64_t mark, Deadline deadline) {
@@ -151,7 +164,7 @@ Status RunStore::clear(std::size_t place, std::uint64_t mark, Deadline deadline)
   if (!entry) {
     return entry.status();
   }
-  return entry->mark == mark ? store_->remove(place_key(place)) : Status();
+  return entry->mark == mark ? store_->drop(place_key(place), deadline) : Status();
 }
 
 Status RunStore::leave(std::size_t place, const SeedLease& lease, Deadline deadline) {
@@ -162,7 +175,7 @@ Status RunStore::leave(std::size_t place, const SeedLease& lease, Deadline deadl
   const auto there = entry->opened ? sites::parse_lease(*entry->opened)
                                    : Result<SeedLease>(Status(Fault::malformed, "no lease"));
   const bool own = there && there->incarnation == lease.incarnation && there->name == lease.name;
-  return own ? store_->remove(place_key(place)) : Status();
+  return own ? store_->drop(place_key(place), deadline) : Status();
 }
 
 Result<std::optional<StoredRun>> RunStore::run_at(std::uint64_t number, Deadline deadline) {
@@ -177,6 +190,7 @@ Result<std::optional<StoredRun>> RunStore::run_at(std::uint64_t number, Deadline
   if (entry->opened) {
     auto run = parse_stored_run(*entry->opened);
     if (run && run->number == number) {
+      known_.insert_or_assign(number, *run);
       return std::optional(std::move(*run));
     }
     refuse_entry(key, entry->mark,
@@ -185,13 +199,25 @@ Result<std::optional<StoredRun>> RunStore::run_at(std::uint64_t number, Deadline
   return std::optional(StoredRun{.number = number});
 }
 
-Status RunStore::restore(Deadline deadline) {
-  // Runs are found one after the other: none may be missing.
-  for (std::uint64_t number = 1; number <= latest_->number; ++number) {
-    StoredRun run = *latest_;
-    run.number = number;
-    if (const auto there = claim(run, deadline); !there) {
-      return there.status();
+Status RunStore::restore(std::uint64_t number, Deadline deadline) {
+  const auto there = run_at(number, deadline);
+  if (!there || *there) {
+    return there.status();
+  }
+  // One that was never read has the latest one's entry: what counts of it is that it was begun.
+  const auto known = known_.find(number);
+  StoredRun run = known != known_.end() ? known->second : *latest_;
+  run.number = number;
+  restored_ = true;
+  return claim(run, deadline).status();
+}
+
+Status RunStore::keep(Deadline deadline) {
+  const std::uint64_t before = latest_->number - 1;
+  for (std::uint64_t k = 0; k < std::min(before, kKeptAtOnce); ++k) {
+    kept_ = kept_ % before + 1;
+    if (Status status = restore(kept_, deadline); !status.ok()) {
+      return status;
     }
   }
   return {};
@@ -201,33 +227,43 @@ Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline,
                                                   const std::optional<StoredRunId>& own) {
   if (latest_) {
     auto there = run_at(latest_->number, deadline);
+    if (there && own == latest_->id) {
+      const bool lost = !*there;
+      Status status;
+      // Where the latest one is lost all may be.
+      for (std::uint64_t number = 1; lost && status.ok() && number <= latest_->number; ++number) {
+        status = restore(number, deadline);
+      }
+      status = status.ok() ? keep(deadline) : status;
+      if (!status.ok()) {
+        return status;
+      }
+      if (lost) {
+        there = run_at(latest_->number, deadline);
+      }
+    }
     if (!there) {
       return there.status();
     }
-    if (!*there && own == latest_->id) {
-      if (Status status = restore(deadline); !status.ok()) {
-        return status;
-      }
-      there = run_at(latest_->number, deadline);
-      if (!there) {
-        return there.status();
-      }
-    }
     latest_ = std::move(*there);
+    walked_ = walked_ && latest_;
   }
   while (true) {
     const std::uint64_t next = latest_ ? latest_->number + 1 : 1;
-    if (next > kMostStoredRuns) {
+    const std::uint64_t furthest = std::min(next + (walked_ ? 0 : kMostLost), kMostStoredRuns);
+    std::optional<StoredRun> found;
+    for (std::uint64_t number = next; number <= furthest && !found; ++number) {
+      auto run = run_at(number, deadline);
+      if (!run) {
+        return run.status();
+      }
+      found = std::move(*run);
+    }
+    if (!found) {
+      walked_ = latest_.has_value();
       return latest_;
     }
-    auto run = run_at(next, deadline);
-    if (!run) {
-      return run.status();
-    }
-    if (!*run) {
-      return latest_;
-    }
-    latest_ = std::move(*run);
+    latest_ = std::move(found);
   }
 }
 
@@ -253,14 +289,16 @@ Result<StoredRun> RunStore::claim(const StoredRun& run, Deadline deadline) {
                       Fault::io, fmt::format("'{}' has gone from the store", run_key(run.number))));
 }
 
-Result<std::optional<StoredEnd>> RunStore::end_of(const StoredRun& run, Deadline deadline) {
-  const std::string key = end_key(run.number);
+Result<RunStore::EndEntry> RunStore::end_at(const StoredRun& run, std::size_t place,
+                                            Deadline deadline) {
+  const std::string key = end_key(run.number, place);
   const auto entry = read(key, run_key_, kMostEndBytes, deadline);
   if (!entry) {
     return entry.status();
   }
+  EndEntry found{.there = entry->mark != 0};
   if (!entry->opened) {
-    return std::optional<StoredEnd>();
+    return found;
   }
   ByteReader in(*entry->opened);
   const bool version = in.read<std::uint8_t>() == kRunVersion;
@@ -269,9 +307,27 @@ Result<std::optional<StoredEnd>> RunStore::end_of(const StoredRun& run, Deadline
   const StoredEnd end{.steps = in.read<Round>(), .all_left = in.read<std::uint8_t>() != 0};
   if (!in.finished() || !version || number != run.number || id != run.id) {
     refuse_entry(key, entry->mark, "it is no end of this run");
-    return std::optional<StoredEnd>();
+    return found;
   }
-  return std::optional(end);
+  found.known = end;
+  return found;
+}
+
+Result<std::optional<StoredEnd>> RunStore::end_of(const StoredRun& run, Deadline deadline) {
+  std::optional<StoredEnd> latest;
+  for (std::size_t place = 0; place < kMostEnds; ++place) {
+    const auto entry = end_at(run, place, deadline);
+    if (!entry) {
+      return entry.status();
+    }
+    if (!entry->there) {
+      break;
+    }
+    if (entry->known && (!latest || is_later(*entry->known, *latest))) {
+      latest = entry->known;
+    }
+  }
+  return latest;
 }
 
 Status RunStore::note_end(const StoredRunId& id, const StoredEnd& end, Deadline deadline) {
@@ -284,17 +340,34 @@ Status RunStore::note_end(const StoredRunId& id, const StoredEnd& end, Deadline 
     if (!run) {
       return run.status();
     }
-    if (!*run || (*run)->id != id) {
-      continue;
+    if (*run && (*run)->id == id) {
+      return add_end(**run, end, deadline);
     }
-    const auto known = end_of(**run, deadline);
-    if (!known) {
-      return known.status();
-    }
-    const bool later = *known && ((*known)->all_left || (*known)->steps > end.steps);
-    return later ? Status()
-                 : store_->set(end_key(number), seal_message(encode(**run, end), run_key_));
   }
+  return {};
+}
+
+Status RunStore::add_end(const StoredRun& run, const StoredEnd& end, Deadline deadline) {
+  for (std::size_t place = 0; place < kMostEnds; ++place) {
+    auto entry = end_at(run, place, deadline);
+    if (entry && !entry->there) {
+      const auto claimed =
+          store_->claim(end_key(run.number, place), seal_message(encode(run, end), run_key_),
+                        kMostEndBytes + kSealBytes, deadline);
+      if (!claimed && claimed.status().fault() != Fault::malformed) {
+        return claimed.status();
+      }
+      entry = end_at(run, place, deadline);  // this one's, or that of a node that was first
+    }
+    if (!entry) {
+      return entry.status();
+    }
+    if (entry->known && !is_later(end, *entry->known)) {
+      return {};
+    }
+  }
+  refuse_entry(end_key(run.number, kMostEnds), kMarkOfAny,
+               fmt::format("the run has {} ends already", kMostEnds));
   return {};
 }
 

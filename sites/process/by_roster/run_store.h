@@ -4,13 +4,20 @@
 //
 //   nodes/seeds/N    a lease, N from 0
 //   nodes/runs/N     who began the run of this number, from 1: whoever claims the key first
-//   nodes/runs/N/end how that run ended, where somebody saw it
+//   nodes/runs/N/end how that run ended, where somebody saw it; each later end that others have
+//   seen
+//                    has a key of its own, nodes/runs/N/end/K, K from 1: an end that is known is
+//                    never overwritten, as two nodes may end at once
 //
 // Each value is sealed under a key that follows from the run's (sealed_message.h), has a bounded
 // length, and is refused where it does not open or breaks its grammar. A refused lease is nobody's,
 // and a refused run is one that was begun by nobody knows whom.
 //
-// Thread safety: one thread at a time. Every call waits for the store until its deadline, at most.
+// Runs are found one after the other. Where some of them are lost, as by a server that makes room,
+// those that are in the latest run put them back, and others look a few numbers further.
+//
+// Thread safety: one thread at a time. Every call waits for a server until its deadline, at most;
+// for one of files as long as the system does.
 #pragma once
 
 #include <array>
@@ -21,6 +28,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -69,17 +77,20 @@ class RunStore {
   /// Puts a lease into a place that is empty; false: another one was first.
   Result<bool> claim(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
   /// Puts a lease into this node's place.
-  Status renew(std::size_t place, const sites::SeedLease& lease);
+  Status renew(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
   /// Empties a place, where its value has still this mark.
   Status clear(std::size_t place, std::uint64_t mark, Deadline deadline);
   /// Empties this node's place, where its lease is.
   Status leave(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
 
   /// The run that was begun last; none: there was none. `own` is the run in which this node is;
-  /// none: in none. A store that has lost that one, as a server may that was started again, gets it
-  /// back.
+  /// none: in none. A store that has lost that one, as a server may that was started again, or one
+  /// before it, gets it back.
   Result<std::optional<StoredRun>> latest(Deadline deadline,
                                           const std::optional<StoredRunId>& own = {});
+  /// Whether latest() has given the store back a run since the last call: it may have lost leases,
+  /// too.
+  bool take_restored() { return std::exchange(restored_, false); }
   /// Begins a run of this number, unless one was begun; the one that was, or of number 0 where
   /// there may be no further one.
   Result<StoredRun> claim(const StoredRun& run, Deadline deadline);
@@ -101,8 +112,18 @@ class RunStore {
                      Deadline deadline);
   /// The run of a number; none: there is none.
   Result<std::optional<StoredRun>> run_at(std::uint64_t number, Deadline deadline);
-  /// Begins the latest run once more, and those before it.
-  Status restore(Deadline deadline);
+  /// Looks for some of the runs up to the latest one, and puts back those that are lost.
+  Status keep(Deadline deadline);
+  /// Puts the run of a number back, if it is lost.
+  Status restore(std::uint64_t number, Deadline deadline);
+  /// What one of the keys for a run's end has.
+  struct EndEntry {
+    bool there = false;                ///< it has a value
+    std::optional<StoredEnd> known{};  ///< none: that is refused
+  };
+  /// Says how a run ended, unless a later end is known.
+  Status add_end(const StoredRun& run, const StoredEnd& end, Deadline deadline);
+  Result<EndEntry> end_at(const StoredRun& run, std::size_t place, Deadline deadline);
   /// An entry is not what it should be.
   void refuse_entry(const std::string& key, std::uint64_t mark, const std::string& why);
 
@@ -110,6 +131,10 @@ class RunStore {
   const PrivateKey lease_key_;
   const PrivateKey run_key_;
   std::optional<StoredRun> latest_{};             ///< as far as it was read
+  std::map<std::uint64_t, StoredRun> known_;      ///< runs that were read, by number
+  bool walked_ = false;                           ///< all numbers were looked at once
+  std::uint64_t kept_ = 0;                        ///< number that keep() looked for last
+  bool restored_ = false;                         ///< a run was put back
   std::map<std::string, std::uint64_t> refused_;  ///< marks of entries that were refused, by key
   std::vector<std::string> told_;                 ///< what take_refused() returns
 };

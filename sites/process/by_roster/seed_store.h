@@ -3,21 +3,18 @@
 // (run_store.h).
 //
 // A store is needed to find others and to begin a run. Where it does not answer a node that takes
-// part goes on, says so, and is there again when it does.
+// part goes on, says so, and is there again when it does. A call to a server of files that hangs
+// cannot be ended: the thread is then left behind, with all that it uses.
 //
-// Thread safety: all members but the destructor. Ownership: the store.
+// Thread safety: all members but the destructor. Ownership: shares the store with its thread.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <sotto/base/status.h>
@@ -42,8 +39,14 @@ struct SeedStoreOptions {
   /// How long the store's first answer is awaited.
   std::chrono::milliseconds patience{30'000};
   sites::RosterTime lease = sites::SeedLeases::kLength;  ///< length of a lease
-  /// Time from one look to the next while others are looked for, else a sixth of a lease.
+  /// Time from one look at the runs to the next, and while others are looked for at all leases,
+  /// too; at these else after a sixth of a lease.
   std::chrono::milliseconds look{1'000};
+  /// Time after which a look that has not ended is a store that does not answer.
+  std::chrono::milliseconds hangs{10'000};
+  /// How long the end waits for a call of the store that is under way, and the beginning for it to
+  /// be opened.
+  std::chrono::milliseconds waits{3'000};
 };
 
 class SeedStore {
@@ -51,17 +54,19 @@ class SeedStore {
   /// Opens the store, until the stop request says true.
   using Open = std::function<std::shared_ptr<SharedStore>(StopRequest)>;
 
-  /// Begins to look, and to keep the lease `own`. `open` makes the store; its stop request, of
-  /// which it may keep a copy, is true once this object ends. Throws what `open` throws.
-  SeedStore(const Open& open, const RunKey& key, sites::SeedLease own, SeedStoreOptions options);
+  /// Begins to look, and to keep the lease `own`. `open` makes the store, on the thread that uses
+  /// it; its stop request, of which it may keep a copy, is true once this object ends. Throws what
+  /// `open` throws within `waits`; what it throws later standing() says.
+  SeedStore(Open open, const RunKey& key, sites::SeedLease own, SeedStoreOptions options);
   /// Takes the lease out, if the store answers soon.
   ~SeedStore();
   SeedStore(const SeedStore&) = delete;
   SeedStore& operator=(const SeedStore&) = delete;
 
-  /// Addresses of nodes that may be asked; none: the store has yet to answer.
-  std::optional<std::vector<std::string>> seeds() const;
-  /// Fault::deadline once the store has not answered for its patience, ever.
+  /// Nodes that may be asked; none: the store has yet to answer.
+  std::optional<std::vector<sites::RosterSeed>> seeds() const;
+  /// Fault::deadline once the store has not answered for its patience, ever. Fault::unexpected
+  /// where it could not be opened.
   Status standing() const;
   /// Whether others are looked for, so that the store is looked at often.
   void hurry(bool looked_for);
@@ -81,44 +86,10 @@ class SeedStore {
   void leave();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  class Work;
 
-  void work();
-  /// One look, and what follows from it. A fault: the store does not answer.
-  Status look();
-  Status keep_lease(Deadline deadline);
-  Status follow_leases(Deadline deadline);
-  Status follow_runs(Deadline deadline);
-  /// Tells the store of an end that it has not been told of.
-  Status tell_end(Deadline deadline);
-  Status take_lease_out(Deadline deadline);
-  void note(const Status& looked);
-  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text);
-  sites::RosterTime now() const {
-    return std::chrono::duration_cast<sites::RosterTime>(Clock::now() - began_);
-  }
-
-  const SeedStoreOptions options_;
-  const sites::SeedLease own_;
-  const Clock::time_point began_ = Clock::now();
-  const std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
-  RunStore store_;            ///< of the own thread, as are
-  sites::SeedLeases leases_;  ///< these
-  bool silent_ = false;       ///< the latest look was in vain
-
-  mutable std::mutex mutex_;  ///< of what follows
-  std::condition_variable change_;
-  bool due_ = false;     ///< a look is due at once
-  bool hurries_ = true;  ///< others are looked for
-  bool leaves_ = false;  ///< the lease is to be taken out
-  std::string why_;      ///< why the store does not answer
-  std::optional<std::vector<std::string>> seeds_;
-  StoredRuns runs_;
-  std::optional<StoredRun> wanted_;
-  std::optional<StoredRunId> own_run_;
-  std::optional<std::pair<StoredRunId, StoredEnd>> end_;  ///< yet to be told
-  std::vector<SiteEvent> news_;
-  std::thread thread_;  ///< last: it uses all members above
+  const std::shared_ptr<Work> work_;  ///< what the thread uses, and outlives this object with it
+  std::thread thread_;
 };
 
 }  // namespace sotto

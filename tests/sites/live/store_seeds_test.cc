@@ -29,6 +29,9 @@ namespace {
 
 class Folder {
  public:
+  explicit Folder(RunKey key = RunKey(make_key_pair())) : key_(std::move(key)) {}
+
+  const RunKey& key() const { return key_; }
   std::string url() const { return "file:" + (scratch_.path() / "shared").string(); }
   std::string state(const std::string& name) const { return scratch_.path() / name; }
   EpochOptions options(const std::string& name, std::size_t least) const {
@@ -39,6 +42,23 @@ class Folder {
     options.found_after = 1ms;
     options.wait_limit = 2min;  // a test that fails ends
     return options;
+  }
+  /// The address of a node that has a lease; waits for one.
+  std::string address() const {
+    while (true) {
+      const auto places = store().leases(Deadline::after(1min)).value();
+      for (const auto& place : places) {
+        if (place.lease) {
+          return place.lease->address;
+        }
+      }
+    }
+  }
+  /// Puts a lease into the first place that is empty.
+  void put(const sites::SeedLease& lease) const {
+    RunStore to = store();
+    for (std::size_t place = 0; !to.claim(place, lease, Deadline::after(1min)).value(); ++place) {
+    }
   }
   /// The run that was begun last.
   std::optional<StoredRun> latest() const { return store().latest(Deadline::after(1min)).value(); }
@@ -52,14 +72,16 @@ class Folder {
   RunStore store() const { return {make_shared_store("seeds", url()), key_}; }
 
   const Scratch scratch_;
-  const RunKey key_{make_key_pair()};
+  const RunKey key_;
 };
 
 /// A node that trains until it is told to end.
 class Node {
  public:
-  explicit Node(EpochOptions options)
-      : x_(5), optimizer_(stopping(std::move(options), stop_), x_), thread_([this] { train(); }) {}
+  explicit Node(EpochOptions options, SiteListener listener = {})
+      : x_(5),
+        optimizer_(stopping(std::move(options), stop_), x_, {}, std::move(listener)),
+        thread_([this] { train(); }) {}
   ~Node() {
     stop_ = true;
     thread_.join();
@@ -154,6 +176,23 @@ TEST_CASE("live epochs by a store: nodes that know a folder alone train and come
   CHECK(d.run(3) == run);
   CHECK(other->run(3) == run);
   CHECK(folder.latest() == begun);
+}
+
+TEST_CASE("live epochs by a store: a lease whose address is another run's ends no newcomer") {
+  const Folder other;
+  const Node stranger(other.options("stranger", 1));
+  CHECK_FALSE(stranger.run(1).empty());
+  const Folder folder(other.key());
+  // A node that was killed had the address before it.
+  folder.put({.name = "dead", .incarnation = 7, .address = other.address(), .count = 3});
+  std::atomic<int> told{0};
+  const Node a(folder.options("a", 2), [&](const SiteEvent& event) {
+    told += event.kind == SiteEvent::Kind::other_settings ? 1 : 0;
+  });
+  const Node b(folder.options("b", 2));
+  CHECK(a.run(2) == b.run(2));
+  CHECK(stranger.run(1) != a.run(2));
+  CHECK(told == 1);
 }
 
 TEST_CASE("live epochs by a store: nodes that could each begin a run alone begin one") {

@@ -142,6 +142,67 @@ TEST_CASE("run stores: a store that was emptied gets the run back from those tha
   CHECK(RunStore(fake, key).latest(soon()).value() == run_of(3, "a", 3));
 }
 
+TEST_CASE("run stores: a run that is lost alone hides none and comes back") {
+  const auto fake = std::make_shared<FakeSharedStore>();
+  const RunKey key(make_key_pair());
+  RunStore member(fake, key);
+  constexpr std::uint64_t kRuns = 9;
+  for (std::uint64_t number = 1; number <= kRuns; ++number) {
+    REQUIRE(member.claim(run_of(number, "a", number), soon()).ok());
+  }
+  const StoredRunId own = {kRuns, 1};
+  CHECK(member.latest(soon(), own).value() == run_of(kRuns, "a", kRuns));
+  CHECK_FALSE(member.take_restored());
+  const auto whole = fake->values();
+  for (std::uint64_t lost = 1; lost <= kRuns; ++lost) {
+    CAPTURE(lost);
+    REQUIRE(fake->remove("nodes/runs/" + std::to_string(lost)).ok());
+    if (lost < kRuns) {
+      // One that comes now begins no run beside the latest.
+      CHECK(RunStore(fake, key).latest(soon()).value() == run_of(kRuns, "a", kRuns));
+    }
+    for (std::uint64_t looks = 0; looks < kRuns; ++looks) {
+      CHECK(member.latest(soon(), own).value() == run_of(kRuns, "a", kRuns));
+    }
+    CHECK(member.take_restored());
+    CHECK_FALSE(member.take_restored());
+    for (std::uint64_t number = 1; number <= kRuns; ++number) {
+      // Each as it was, whoever put it there.
+      CHECK(RunStore(fake, key).claim(run_of(number, "b", 77), soon()).value() ==
+            run_of(number, "a", number));
+    }
+  }
+  CHECK(fake->values().size() == whole.size());
+}
+
+TEST_CASE("run stores: an end is not overwritten by one that was seen before it") {
+  const auto fake = std::make_shared<FakeSharedStore>();
+  const RunKey key(make_key_pair());
+  RunStore a(fake, key);
+  RunStore b(fake, key);
+  const StoredRun run = run_of(1, "a", 1);
+  REQUIRE(a.claim(run, soon()).ok());
+  // Both have read that there is no end yet, and the one that knows more is first.
+  fake->before_claim(
+      [&] { CHECK(b.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok()); });
+  CHECK(a.note_end(run.id, {.steps = 8, .all_left = false}, soon()).ok());
+  CHECK(a.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  CHECK(fake->values().size() == 2);
+  CHECK(fake->remove("nodes/runs/1/end").ok());
+  // The other one is first.
+  fake->before_claim([&] { CHECK(b.note_end(run.id, {.steps = 6}, soon()).ok()); });
+  CHECK(a.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok());
+  CHECK(b.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  CHECK(fake->values().contains("nodes/runs/1/end/1"));
+  // What is no end takes a place, and hides nothing.
+  REQUIRE(fake->set("nodes/runs/1/end", std::vector<std::byte>(40)).ok());
+  CHECK(b.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  CHECK(b.take_refused().size() == 1);
+  REQUIRE(fake->remove("nodes/runs/1/end/1").ok());
+  CHECK(b.note_end(run.id, {.steps = 9}, soon()).ok());
+  CHECK(a.end_of(run, soon()).value() == StoredEnd{.steps = 9});
+}
+
 TEST_CASE("run stores: damaged and forged entries are refused by name once each") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());

@@ -2,7 +2,9 @@
 // a store that is gone, and begins a run by its word.
 #include <sotto/sites/process/by_roster/seed_store.h>
 
+#include <algorithm>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,16 +23,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
+SeedStoreOptions quick(std::chrono::milliseconds patience = 1h) {
+  return {.url = "the test's store", .patience = patience, .lease = 300ms, .look = 2ms};
+}
+
 class Fixture {
  public:
   /// A node of this number.
   std::unique_ptr<SeedStore> node(std::uint64_t id, std::chrono::milliseconds patience = 1h) {
+    return node(id, quick(patience));
+  }
+  std::unique_ptr<SeedStore> node(std::uint64_t id, const SeedStoreOptions& options) {
     return std::make_unique<SeedStore>(
-        [this](const StopRequest&) { return fake; }, key,
+        [store = fake](const StopRequest&) { return store; }, key,
         sites::SeedLease{
             .name = "n" + std::to_string(id), .incarnation = id, .address = address(id)},
-        SeedStoreOptions{
-            .url = "the test's store", .patience = patience, .lease = 300ms, .look = 2ms});
+        options);
   }
   static std::string address(std::uint64_t id) { return "10.0.0." + std::to_string(id) + ":9000"; }
   const std::shared_ptr<FakeSharedStore> fake = std::make_shared<FakeSharedStore>();
@@ -46,10 +54,15 @@ void await(const Wanted& wanted) {
 }
 
 bool finds(const SeedStore& node, std::vector<std::string> addresses) {
-  auto found = node.seeds();
-  if (found) {
-    std::ranges::sort(*found);
+  const auto seeds = node.seeds();
+  if (!seeds) {
+    return false;
   }
+  std::vector<std::string> found;
+  for (const sites::RosterSeed& seed : *seeds) {
+    found.push_back(seed.address);
+  }
+  std::ranges::sort(found);
   std::ranges::sort(addresses);
   return found == addresses;
 }
@@ -151,6 +164,81 @@ TEST_CASE("seed stores: of two nodes that want to begin a run one does and its e
   b->note_end(begun.id, {.steps = 9, .all_left = true});
   b.reset();
   await([&] { return a->runs().end == StoredEnd{.steps = 9, .all_left = true}; });
+}
+
+TEST_CASE("seed stores: a call that hangs is told of and holds up no end") {
+  auto fake = std::make_shared<FakeSharedStore>();
+  const RunKey key(make_key_pair());
+  SeedStoreOptions options = quick();
+  options.hangs = 1ms;
+  options.waits = 1ms;
+  std::weak_ptr<FakeSharedStore> left = fake;
+  {
+    SeedStore node([fake](const StopRequest&) { return fake; }, key,
+                   {.name = "a", .incarnation = 1, .address = "10.0.0.1:9000"}, options);
+    await([&] { return node.seeds().has_value(); });
+    fake->set_hanging(true);
+    CHECK(told(node, SiteEvent::Kind::store_silent)->text.find("takes longer") !=
+          std::string::npos);
+    fake->set_hanging(false);
+    CHECK(told(node, SiteEvent::Kind::store_answers).has_value());
+    fake->set_hanging(true);
+    CHECK(told(node, SiteEvent::Kind::store_silent).has_value());
+    node.leave();
+    node.note_end({1, 1}, {.steps = 9, .all_left = true});
+  }
+  // The thread that was left behind has the store, and lets it go once the call ends.
+  fake->set_hanging(false);
+  fake.reset();
+  await([&] { return left.expired(); });
+}
+
+TEST_CASE("seed stores: a store that takes its time to open is waited for as one that is silent") {
+  const auto fake = std::make_shared<FakeSharedStore>();
+  const RunKey key(make_key_pair());
+  const sites::SeedLease own{.name = "a", .incarnation = 1, .address = "10.0.0.1:9000"};
+  SeedStoreOptions options = quick(1ms);
+  options.waits = 1ms;
+  const auto opens = std::make_shared<std::promise<void>>();
+  const auto open = opens->get_future().share();
+  SeedStore late(
+      [open, fake](const StopRequest&) {
+        open.wait();
+        return std::shared_ptr<SharedStore>(fake);
+      },
+      key, own, options);
+  SeedStore never(
+      [open](const StopRequest&) -> std::shared_ptr<SharedStore> {
+        open.wait();
+        throw Error("seeds", "there is no such folder");
+      },
+      key, own, options);
+  await([&] { return late.standing().fault() == Fault::deadline; });
+  opens->set_value();
+  await([&] { return late.seeds().has_value(); });
+  CHECK(late.standing().ok());
+  await([&] { return never.standing().fault() == Fault::unexpected; });
+  CHECK(never.standing().message().find("no such folder") != std::string::npos);
+}
+
+TEST_CASE(
+    "seed stores: a store that was emptied has the run and the lease again at the next look") {
+  Fixture all;
+  SeedStoreOptions options = quick();
+  options.lease = 10h;  // leases alone would be looked at in hours
+  const auto a = all.node(1, options);
+  const StoredRun run{.number = 1, .id = {1, 1}, .name = "a", .address = "10.0.0.1:9000"};
+  a->want(run);
+  await([&] { return a->runs().latest == run; });
+  a->note_run(run.id);
+  a->hurry(false);
+  const std::size_t looks = all.fake->looks();
+  await([&] { return all.fake->looks() > looks + 100; });
+  for (const auto& [key, value] : all.fake->values()) {
+    CHECK(all.fake->remove(key).ok());
+  }
+  await([&] { return all.fake->values().size() == 2; });
+  CHECK(all.fake->values().contains("nodes/runs/1"));
 }
 
 TEST_CASE("seed stores: what is refused is told") {

@@ -21,6 +21,16 @@ std::optional<NodePhase> phase_seen(RosterWorld& world, const std::string& addre
   return found.size() == 1 ? std::optional(found[0].phase) : std::nullopt;
 }
 
+/// Seeds of leases that nobody was seen to renew.
+std::vector<RosterSeed> leased(const std::vector<std::string>& addresses) {
+  std::vector<RosterSeed> seeds;
+  seeds.reserve(addresses.size());
+  for (const std::string& address : addresses) {
+    seeds.push_back({.address = address});
+  }
+  return seeds;
+}
+
 }  // namespace
 
 TEST_CASE("roster: a node whose seeds are its own address alone is up at once") {
@@ -57,21 +67,71 @@ TEST_CASE("roster: a node whose seeds come later joins by those that are there t
   Roster alone(setup, RosterTime(0));
   CHECK(asks(alone, RosterTime(100'000)).empty());
   CHECK(alone.standing() == sites::RosterStanding::joining);
-  alone.set_seeds({"10.0.0.1:1"}, RosterTime(100'000));  // its own
+  alone.set_seeds(leased({"10.0.0.1:1"}), RosterTime(100'000));  // its own
   CHECK(alone.standing() == sites::RosterStanding::up);
 
   Roster late(setup, RosterTime(0));
-  late.set_seeds({"10.0.0.2:2", "10.0.0.3:3"}, RosterTime(100'000));
+  late.set_seeds(leased({"10.0.0.2:2", "10.0.0.3:3"}), RosterTime(100'000));
   CHECK(asks(late, RosterTime(100'000)) == std::set<std::string>{"10.0.0.2:2", "10.0.0.3:3"});
   CHECK(asks(late, RosterTime(100'000) + Roster::kAloneAfter / 2).size() == 2);
   CHECK(late.standing() == sites::RosterStanding::joining);
-  late.set_seeds({"10.0.0.3:3", "10.0.0.4:4"}, RosterTime(102'000));
+  late.set_seeds(leased({"10.0.0.3:3", "10.0.0.4:4"}), RosterTime(102'000));
   CHECK(late.view().asked == std::vector<std::string>{"10.0.0.3:3", "10.0.0.4:4"});
   CHECK(asks(late, RosterTime(102'000)).contains("10.0.0.4:4"));
   (void)asks(late, RosterTime(100'000) + Roster::kAloneAfter);
   CHECK(late.standing() == sites::RosterStanding::up);
   late.set_seeds({}, RosterTime(110'000));
   CHECK(asks(late, RosterTime(200'000)).empty());
+}
+
+TEST_CASE("roster: a lease that leads to another run is dropped, and ends nobody") {
+  const auto setup = [](const std::string& name, const std::string& settings, bool awaits) {
+    return sites::RosterSetup{.name = name,
+                              .incarnation = 1,
+                              .address = name + ":1",
+                              .awaits_seeds = awaits,
+                              .settings = settings};
+  };
+  Roster ours(setup("ours", "lr=1\n", false), RosterTime(0));
+  Roster theirs(setup("theirs", "lr=2\n", false), RosterTime(0));
+  Roster late(setup("late", "lr=1\n", true), RosterTime(0));
+  const std::map<std::string, Roster*> nodes = {
+      {"ours:1", &ours}, {"theirs:1", &theirs}, {"late:1", &late}};
+  RosterTime now{0};
+  const auto run_for = [&](RosterTime span) {
+    for (const RosterTime end = now + span; now < end; now += RosterTime(100)) {
+      for (const auto& [address, node] : nodes) {
+        node->tick(now);
+        for (const sites::RosterDatagram& sent : node->released()) {
+          CHECK(nodes.at(sent.to)->receive(address, sent.message, now).ok());
+        }
+      }
+    }
+  };
+  late.set_seeds({{.address = "theirs:1"}}, now);
+  run_for(1s);
+  CHECK(late.standing() == RosterStanding::joining);
+  REQUIRE(late.view().strangers.size() == 1);
+  CHECK(late.view().strangers[0].address == "theirs:1");
+  CHECK(late.view().strangers[0].line == "lr=1");
+  CHECK(late.view().asked.empty());
+  // It goes on with the others, whatever the first said.
+  late.set_seeds({{.address = "theirs:1"}, {.address = "ours:1"}}, now);
+  run_for(10s);
+  CHECK(late.standing() == RosterStanding::up);
+  CHECK(late.view().up == 2);
+  CHECK(late.view().silent.empty());
+  // What was written before that answer came says nothing of who is there.
+  late.set_seeds({{.address = "theirs:1", .renewals = 1}, {.address = "ours:1"}}, now);
+  run_for(20s);
+  CHECK_FALSE(late.view().other);
+  // The other run shares the store: its settings are the operator's mistake.
+  late.set_seeds({{.address = "theirs:1", .renewals = 2}, {.address = "ours:1"}}, now);
+  run_for(20s);
+  REQUIRE(late.view().other);
+  CHECK(late.view().other->address == "theirs:1");
+  CHECK(late.view().strangers.empty());
+  CHECK(late.standing() == RosterStanding::up);
 }
 
 TEST_CASE("roster: nodes join by a seed within a second or so, and become neighbours") {

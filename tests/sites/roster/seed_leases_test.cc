@@ -36,6 +36,22 @@ SeedPlace place_of(const SeedLease& lease, std::uint64_t mark) {
   return {.mark = mark, .lease = lease};
 }
 
+std::vector<std::string> addresses_of(const SeedLeases& leases) {
+  std::vector<std::string> addresses;
+  for (const sites::RosterSeed& seed : leases.seeds()) {
+    addresses.push_back(seed.address);
+  }
+  return addresses;
+}
+
+/// Looks at the places again and again for a span, as often as a node does.
+void watch(SeedLeases& leases, const Places& places, RosterTime& now, RosterTime span) {
+  for (const RosterTime end = now + span; now < end;) {
+    now = std::min(now + RosterTime(1'000), end);
+    leases.saw(places, now);
+  }
+}
+
 /// A store in virtual time, and nodes that look at it at times of their own.
 class LeaseWorld {
  public:
@@ -78,7 +94,7 @@ class LeaseWorld {
   /// Whether each node may ask one that lives, and none that does not.
   bool all_find_others() const {
     return std::ranges::all_of(nodes_, [this](const auto& item) {
-      const auto addresses = item.second.leases->addresses(time_of(item.second));
+      const auto addresses = addresses_of(*item.second.leases);
       return (!addresses.empty() || nodes_.size() == 1) &&
              std::ranges::all_of(addresses, [this](const std::string& address) {
                return std::ranges::any_of(nodes_, [&](const auto& other) {
@@ -107,7 +123,7 @@ class LeaseWorld {
       return;
     }
     leases.saw(places_, now);
-    for (const std::size_t place : leases.old(now)) {
+    for (const std::size_t place : leases.old()) {
       places_[place] = {};
       leases.removed(place);
     }
@@ -116,7 +132,7 @@ class LeaseWorld {
         places_[*place] = place_of(leases.next(), ++marks_);
         leases.written(*place, now);
       } else {
-        leases.taken(*place, now);
+        leases.taken(*place);
       }
     }
     if (leases.renewal_due(now)) {
@@ -179,21 +195,70 @@ TEST_CASE("seed leases: one is old once it was watched for its length without a 
   RosterTime now{123'456};
   leases.saw(places, now);
   // A newcomer cannot tell whether it is old, and asks.
-  CHECK(leases.addresses(now) == std::vector<std::string>{"10.0.0.2:9000"});
-  CHECK(leases.old(now).empty());
-  now += length - RosterTime(1);
+  CHECK(leases.seeds() ==
+        std::vector<sites::RosterSeed>{{.address = "10.0.0.2:9000", .renewals = 0}});
+  CHECK(leases.old().empty());
+  watch(leases, places, now, length - RosterTime(2));
   places[3].mark = 7;  // it was renewed
-  leases.saw(places, now);
-  now += RosterTime(1);
-  leases.saw(places, now);
-  CHECK(leases.old(now) == std::vector<std::size_t>{9});
-  CHECK(leases.addresses(now).size() == 1);
-  now += length;
-  leases.saw(places, now);
-  CHECK(leases.old(now) == std::vector<std::size_t>{3, 9});
-  CHECK(leases.addresses(now).empty());
+  watch(leases, places, now, RosterTime(1));
+  CHECK(leases.old().empty());
+  watch(leases, places, now, RosterTime(1));
+  CHECK(leases.old() == std::vector<std::size_t>{9});
+  CHECK(leases.seeds() ==
+        std::vector<sites::RosterSeed>{{.address = "10.0.0.2:9000", .renewals = 1}});
+  watch(leases, places, now, length);
+  CHECK(leases.old() == std::vector<std::size_t>{3, 9});
+  CHECK(leases.seeds().empty());
   leases.removed(3);
-  CHECK(leases.old(now) == std::vector<std::size_t>{9});
+  CHECK(leases.old() == std::vector<std::size_t>{9});
+}
+
+TEST_CASE("seed leases: nothing grows old in a look that takes its time without a fault") {
+  // The process was suspended, or a call of the store hung: nobody is known not to have renewed.
+  SeedLeases leases(lease_of("a", 1));
+  Places places(SeedLeases::kPlaces);
+  places[3] = place_of(lease_of("b", 2), 5);
+  RosterTime now{0};
+  leases.saw(places, now);
+  watch(leases, places, now, SeedLeases::kLength / 2);
+  now += 100 * SeedLeases::kLength;
+  leases.saw(places, now);
+  CHECK(leases.old().empty());
+  CHECK(leases.seeds().size() == 1);
+  places[3].mark = 6;
+  watch(leases, places, now, RosterTime(1'000));
+  // A clock that goes back, as none should, makes nothing older or newer.
+  leases.saw(places, now - RosterTime(500));
+  watch(leases, places, now, SeedLeases::kLength - RosterTime(2'000));
+  CHECK(leases.old().empty());
+  watch(leases, places, now, RosterTime(2'000));
+  CHECK(leases.old() == std::vector<std::size_t>{3});
+}
+
+TEST_CASE(
+    "seed leases: a renewal counts where it was watched, and for the node that has the lease") {
+  SeedLeases leases(lease_of("a", 1));
+  Places places(SeedLeases::kPlaces);
+  RosterTime now{0};
+  const auto renewals = [&] {
+    watch(leases, places, now, RosterTime(1'000));
+    return leases.seeds().at(0).renewals;
+  };
+  places[3] = place_of(lease_of("b", 2), 5);
+  CHECK(renewals() == 0);
+  CHECK(renewals() == 0);
+  places[3].mark = 6;
+  CHECK(renewals() == 1);
+  leases.missed();
+  places[3].mark = 7;  // it may be from long ago
+  CHECK(renewals() == 1);
+  places[3].mark = 8;
+  CHECK(renewals() == 2);
+  places[4] = place_of({.name = "c", .incarnation = 3, .address = "10.0.0.2:9000"}, 9);
+  CHECK(renewals() == 2);  // another lease of one address
+  places[3] = place_of(lease_of("b", 2), 10);
+  places[3].lease->incarnation = 4;  // another process
+  CHECK(renewals() == 0);
 }
 
 TEST_CASE("seed leases: nothing grows old while the store does not answer") {
@@ -202,12 +267,12 @@ TEST_CASE("seed leases: nothing grows old while the store does not answer") {
   places[3] = place_of(lease_of("b", 2), 5);
   leases.saw(places, RosterTime(0));
   leases.missed();
-  const RosterTime later = 10 * SeedLeases::kLength;
-  leases.saw(places, later);  // nobody could renew anything meanwhile
-  CHECK(leases.old(later).empty());
-  CHECK(leases.addresses(later).size() == 1);
-  leases.saw(places, later + SeedLeases::kLength);
-  CHECK(leases.old(later + SeedLeases::kLength).size() == 1);
+  RosterTime now = 10 * SeedLeases::kLength;
+  leases.saw(places, now);  // nobody could renew anything meanwhile
+  CHECK(leases.old().empty());
+  CHECK(leases.seeds().size() == 1);
+  watch(leases, places, now, SeedLeases::kLength);
+  CHECK(leases.old().size() == 1);
 }
 
 TEST_CASE("seed leases: a node has one place and renews it and takes another if it is lost") {
@@ -215,7 +280,7 @@ TEST_CASE("seed leases: a node has one place and renews it and takes another if 
   Places places(SeedLeases::kPlaces);
   leases.saw(places, RosterTime(0));
   const std::size_t first = leases.free_place().value();
-  leases.taken(first, RosterTime(0));
+  leases.taken(first);
   const std::size_t second = leases.free_place().value();
   CHECK(second != first);
   const SeedLease written = leases.next();
@@ -239,7 +304,7 @@ TEST_CASE("seed leases: a node has one place and renews it and takes another if 
   places[4].lease->address = lease_of("a", 1).address;
   leases.saw(places, RosterTime(3));
   CHECK_FALSE(leases.free_place());
-  CHECK(leases.addresses(RosterTime(3)).size() == 5);
+  CHECK(leases.seeds().size() == 5);
 }
 
 TEST_CASE("seed leases: nodes that come and go find each other also beside a store that is gone") {
