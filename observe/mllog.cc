@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include <sotto/trainers/result.h>
+
 #include "internal/json.h"
 
 namespace sotto {

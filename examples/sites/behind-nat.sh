@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Three sites, two of them behind NATs, and a forwarder: the files are those of docs/operations.md,
 # "Both behind NAT", with keys made for the occasion. They train until all are in touch and have come
-# some way; then the forwarder is cut, and they meet again.
+# some way; then the forwarder is cut, and they meet again; with ssh at another address, which its name
+# stands for from then on.
 #   examples/sites/behind-nat.sh            SOTTO=PATH, KEEP=1, FORWARDER=ssh|haproxy|nginx|socat
 # ssh (the default) is a tunnel that the bank opens; the other programs pass on to the bank, whose
 # router lets the forwarder in. Needs root, ip, nft and the forwarder's programs; without one of these
@@ -92,9 +93,16 @@ for name in "${spaces[@]}"; do
   ip netns add "$tag-$name"
   ip -n "$tag-$name" link set lo up
   mkdir -p "/etc/netns/$tag-$name"
-  printf '127.0.0.1 localhost\n198.51.100.9 forwarder.example.org\n198.51.100.4 university.example.org\n198.51.100.3 bank.example.org\n' \
-    >"/etc/netns/$tag-$name/hosts"
 done
+# name_forwarder ADDRESS: its name has this address from now on.
+name_forwarder() {
+  local name
+  for name in "${spaces[@]}"; do  # written in place: a process sees the file that it began with
+    printf '127.0.0.1 localhost\n%s forwarder.example.org\n198.51.100.4 university.example.org\n198.51.100.3 bank.example.org\n' \
+      "$1" >"/etc/netns/$tag-$name/hosts"
+  done
+}
+name_forwarder 198.51.100.9
 ip -n "$tag-inet" link add bridge type bridge
 ip -n "$tag-inet" link set bridge up
 join forwarder 198.51.100.9
@@ -139,12 +147,14 @@ for name in "${sites[@]}"; do
   }' >"$work/$name/patients.csv"
 done
 
-start_sshd() {  # for one account, with one key
-  ssh-keygen -q -t ed25519 -N '' -f "$work/tunnel"
-  ssh-keygen -q -t ed25519 -N '' -f "$work/host"
+start_sshd() {  # for one account, with one key, at this address
+  if [ ! -e "$work/host" ]; then
+    ssh-keygen -q -t ed25519 -N '' -f "$work/tunnel"
+    ssh-keygen -q -t ed25519 -N '' -f "$work/host"
+  fi
   mkdir -p /run/sshd
   cat >"$work/sshd_config" <<SSHD
-ListenAddress 198.51.100.9:22
+ListenAddress $1:22
 HostKey $work/host
 AuthorizedKeysFile $work/tunnel.pub
 StrictModes no
@@ -154,7 +164,7 @@ PermitRootLogin prohibit-password
 GatewayPorts clientspecified
 SSHD
   ip netns exec "$tag-forwarder" "$(command -v sshd)" -D -f "$work/sshd_config" \
-    >"$work/sshd.log" 2>&1 &
+    >>"$work/sshd.log" 2>&1 &
   pid[sshd]=$!
 }
 
@@ -197,7 +207,7 @@ until_log() {
   exit 1
 }
 
-[ "$forwarder" != ssh ] || start_sshd
+[ "$forwarder" != ssh ] || start_sshd 198.51.100.9
 start_forwarder
 for name in "${sites[@]}"; do
   ip netns exec "$tag-$name" "$sotto" node "$work/$name/site.toml" --json "$work/$name/result.json" \
@@ -213,6 +223,15 @@ echo "cutting the forwarder, and starting it again"
 kill -KILL -- "-${pid[forwarder]}"
 wait "${pid[forwarder]}" 2>/dev/null || true
 until_log hospital 'peer-down.*bank' 1
+if [ "$forwarder" = ssh ]; then
+  kill -KILL "${pid[sshd]}"
+  wait "${pid[sshd]}" 2>/dev/null || true
+  ip -n "$tag-forwarder" addr add 198.51.100.10/24 dev eth0
+  ip -n "$tag-forwarder" addr del 198.51.100.9/24 dev eth0
+  ip -n "$tag-forwarder" addr add 198.51.100.10/24 dev eth0 2>/dev/null || true
+  name_forwarder 198.51.100.10
+  start_sshd 198.51.100.10
+fi
 start_forwarder
 until_log hospital 'peer-up.*bank' 2
 until_log bank 'peer-up.*hospital' 2

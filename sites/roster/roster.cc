@@ -24,12 +24,7 @@ constexpr RosterTime kProbeAgain{1'000};   // one that has not answered
 constexpr RosterTime kProbeOthers{8'000};  // each, unless there are more than kOthersInPeriod
 constexpr std::size_t kOthersInPeriod = 64;
 constexpr RosterTime kCompareEvery{500};  // with one node
-constexpr RosterTime kAskSeeds{500};      // while joining
-constexpr RosterTime kBelowLeast{2'000};  // between probes of seeds while fewer than MIN are up
 
-constexpr RosterTime kComparedWithin{10'000};
-constexpr std::size_t kMostComparisons = 64;
-constexpr std::size_t kMostMarksSeen = 128;  // in one comparison
 constexpr std::size_t kMostNewsAtOnce = 64;  // datagrams; what is left comes with the next answer
 
 std::uint64_t digest_of(std::string_view text) { return xxh3(std::as_bytes(std::span(text)), 0); }
@@ -42,7 +37,8 @@ constexpr std::uint64_t kLastKey = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-Roster::Roster(RosterSetup setup, RosterTime now) : setup_(std::move(setup)), began_(now) {
+Roster::Roster(RosterSetup setup, RosterTime now)
+    : setup_(std::move(setup)), seeds_(setup_.seeds, setup_.address, now), began_(now) {
   if (setup_.name.empty() || setup_.name.size() > kMostRosterName ||
       one_line(setup_.name) != setup_.name) {
     refuse("name", setup_.name,
@@ -71,13 +67,8 @@ Roster::Roster(RosterSetup setup, RosterTime now) : setup_(std::move(setup)), be
            .incarnation = setup_.incarnation,
            .life = setup_.life,
            .address = setup_.address};
-  for (const std::string& seed : setup_.seeds) {
-    if (seed != setup_.address) {
-      seeds_.push_back({.address = seed, .next = now});
-    }
-  }
-  if (seeds_.empty() && !setup_.awaits_seeds) {
-    become_up(now);
+  if (!setup_.awaits_seeds) {
+    look_for_anybody(now);
   }
 }
 
@@ -124,13 +115,9 @@ void Roster::say_other(const std::string& from, const RosterMessage& message) {
 }
 
 void Roster::take(const std::string& from, const RosterOther& other) {
-  const auto seed = std::ranges::find_if(
-      seeds_, [&](const Seed& one) { return one.nonce != 0 && one.nonce == other.nonce; });
-  if (seed == seeds_.end() || other.run == run_) {
+  if (other.run == run_) {
     return;
   }
-  seed->asked.reset();  // it is there
-  seed->nonce = 0;
   std::size_t same = 0;
   while (same < std::min(settings_.size(), other.settings.size()) &&
          short_digest_of(settings_[same]) == other.settings[same]) {
@@ -140,10 +127,7 @@ void Roster::take(const std::string& from, const RosterOther& other) {
                        .line = same < settings_.size() ? settings_[same] : "",
                        .goes_before = std::pair<std::size_t, std::uint64_t>(other.up, other.run) >
                                       std::pair(view().up, run_)};
-  if (seed->renewals && !seed->stranger) {
-    seed->stranger = found;  // the node that wrote the lease may be gone
-    seed->believed_at = *seed->renewals + kRenewalsSeen;
-    seed->silent = false;
+  if (!seeds_.note_other(other.nonce, found).value_or(false)) {
     return;
   }
   other_ = found;
@@ -154,9 +138,7 @@ void Roster::take(const std::string& from, const RosterOther& other) {
 
 void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime now) {
   if (!probe.entry.empty() && is_self(probe.entry[0])) {
-    for (Seed& seed : seeds_) {
-      seed.own = seed.own || (seed.nonce != 0 && seed.nonce == probe.nonce);
-    }
+    seeds_.note_own_probe(probe.nonce);
     return;  // this node, by another of its addresses
   }
   bool recalled = false;
@@ -174,7 +156,7 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
     answer.nonce = probe.nonce;
     answer.ticket = draw();
     answer.forgot = recalled;
-    open_comparison(from, answer.ticket, now);
+    comparisons_.open(from, answer.ticket, now);
     send(from, encode(answer));
     return;
   }
@@ -192,7 +174,7 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
   }
   const bool compared = contact != nullptr && now - contact->compared < kCompareEvery;
   if (probe.digest != book_.digest() && !compared) {
-    open_comparison(from, probe.ticket, now);
+    comparisons_.open(from, probe.ticket, now);
     send_marks(from, {.run = run_, .ticket = probe.ticket, .wants_yours = true, .last = kLastKey});
     if (contact != nullptr) {
       contact->compared = now;
@@ -209,15 +191,7 @@ void Roster::note_claim(Contact& contact, const RosterProbe& probe, RosterTime n
 }
 
 bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
-  bool expected = false;
-  for (Seed& seed : seeds_) {
-    if (seed.nonce != 0 && seed.nonce == answer.nonce) {
-      seed.nonce = 0;
-      seed.asked.reset();
-      seed.stranger.reset();
-      expected = true;
-    }
-  }
+  bool expected = seeds_.note_answer(answer.nonce);
   for (const RosterEntry& entry : answer.entry) {
     Contact* const contact = contact_of(entry);
     if (contact != nullptr && contact->asked &&
@@ -242,43 +216,14 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
   return expected;
 }
 
-void Roster::open_comparison(const std::string& with, std::uint64_t ticket, RosterTime now) {
-  if (comparisons_.size() >= kMostComparisons) {
-    comparisons_.pop_front();
-  }
-  comparisons_.push_back({.with = with, .ticket = ticket, .since = now});
-}
-
-bool Roster::belongs(const std::string& from, const RosterMarks& marks, RosterTime now) {
-  const auto found = std::ranges::find_if(comparisons_, [&](const Comparison& one) {
-    return one.ticket == marks.ticket && one.with == from && now - one.since <= kComparedWithin;
-  });
-  return found != comparisons_.end() && found->seen.size() < kMostMarksSeen &&
-         found->seen.insert(marks.first).second;
-}
-
 void Roster::send_marks(const std::string& to, const RosterMarks& wanted) {
-  std::vector<RosterMark> marks = book_.marks();
-  std::erase_if(marks, [&](const RosterMark& mark) {
-    return mark.key < wanted.first || mark.key > wanted.last;
-  });
-  std::span<const RosterMark> left = marks;
-  RosterMarks part = wanted;
-  while (true) {
-    const auto now = left.first(std::min(kMostMarks, left.size()));
-    left = left.subspan(now.size());
-    part.marks.assign(now.begin(), now.end());
-    part.last = left.empty() ? wanted.last : now.back().key;
-    send(to, encode(part));
-    if (left.empty()) {
-      return;
-    }
-    part.first = part.last + 1;
+  for (const RosterMarks& marks : marks_in_range(book_, wanted)) {
+    send(to, encode(marks));
   }
 }
 
 void Roster::take(const std::string& from, const RosterMarks& marks, RosterTime now) {
-  if (!belongs(from, marks, now)) {
+  if (!comparisons_.admit(from, marks, now)) {
     return;
   }
   auto news = encode_news(run_, book_.newer_than(marks.marks, marks.first, marks.last));
@@ -297,9 +242,7 @@ void Roster::take(const RosterNews& news, RosterTime now) {
     (void)learn(entry, false, now);
   }
   if (standing_ == RosterStanding::joining) {
-    for (Seed& seed : seeds_) {
-      seed.next = now;  // is that all?
-    }
+    seeds_.ask_all(now);  // is that all?
   }
 }
 
@@ -586,27 +529,12 @@ void Roster::probe_seeds(RosterTime now) {
       reached.insert(contact.address);
     }
   }
-  const RosterTime longest = reached.size() + 1 < setup_.least ? kBelowLeast : kLongestSeedBackOff;
-  for (Seed& seed : seeds_) {
-    const bool there = seed.own || reached.contains(seed.address);
-    if (there) {
-      seed.asked.reset();
-    }
-    seed.silent = seed.asked && now - *seed.asked >= kSuspectAfter;
-    if (now < seed.next || seed.is_strange()) {
-      continue;
-    }
-    seed.pause = standing_ == RosterStanding::joining
-                     ? kAskSeeds
-                     : std::clamp(there ? RosterTime(0) : 2 * seed.pause, kProbeAgain, longest);
-    seed.next = now + seed.pause;
-    if (!there) {
-      seed.nonce = std::max<std::uint64_t>(draw(), 1);
-      seed.asked = seed.asked.value_or(now);
-      RosterProbe message = probe_to(nullptr);
-      message.nonce = seed.nonce;
-      send(seed.address, encode(message));
-    }
+  const RosterSeeds::Pace pace = {.joining = standing_ == RosterStanding::joining,
+                                  .below_least = reached.size() + 1 < setup_.least};
+  for (const SeedProbe& due : seeds_.due(reached, pace, now, [this] { return draw(); })) {
+    RosterProbe message = probe_to(nullptr);
+    message.nonce = due.nonce;
+    send(due.to, encode(message));
   }
 }
 
@@ -637,33 +565,21 @@ void Roster::forget_old(std::size_t most, RosterTime now) {
 }
 
 void Roster::set_seeds(const std::vector<RosterSeed>& named, RosterTime now) {
-  std::vector<Seed> seeds;
-  for (const RosterSeed& one : named) {
-    const auto known = std::ranges::find(seeds_, one.address, &Seed::address);
-    if (one.address != setup_.address) {
-      seeds.push_back(known != seeds_.end() ? *known : Seed{.address = one.address, .next = now});
-      seeds.back().renewals = one.renewals;
-    }
-  }
-  seeds_ = std::move(seeds);
+  seeds_.set(named, now);
   if (std::exchange(setup_.awaits_seeds, false)) {
     began_ = now;  // they are asked from now on
   }
-  if (standing_ == RosterStanding::joining && std::ranges::all_of(seeds_, &Seed::own)) {
-    become_up(now);  // there is nobody to ask
-  }
+  look_for_anybody(now);
 }
 
 void Roster::note_own_seed(const std::string& address, RosterTime now) {
-  for (Seed& seed : seeds_) {
-    if (seed.address == address) {
-      seed.own = true;
-      seed.asked.reset();
-      seed.silent = false;
-    }
-  }
-  if (standing_ == RosterStanding::joining && std::ranges::all_of(seeds_, &Seed::own)) {
-    become_up(now);  // there is nobody to ask
+  seeds_.note_own(address);
+  look_for_anybody(now);
+}
+
+void Roster::look_for_anybody(RosterTime now) {
+  if (standing_ == RosterStanding::joining && seeds_.nobody()) {
+    become_up(now);
   }
 }
 
@@ -720,16 +636,9 @@ RosterView Roster::view() const {
     }
     view.members.push_back(std::move(member));
   });
-  for (const Seed& seed : seeds_) {
-    if (seed.is_strange()) {
-      view.strangers.push_back(*seed.stranger);
-    } else if (!seed.own) {
-      view.asked.push_back(seed.address);
-    }
-    if (seed.silent) {
-      view.silent.push_back(seed.address);
-    }
-  }
+  view.strangers = seeds_.strangers();
+  view.asked = seeds_.asked();
+  view.silent = seeds_.silent();
   return view;
 }
 

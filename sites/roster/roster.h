@@ -27,10 +27,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,9 +36,11 @@
 
 #include <sotto/base/status.h>
 #include <sotto/sites/roster/roster_book.h>
+#include <sotto/sites/roster/roster_comparisons.h>
 #include <sotto/sites/roster/roster_entry.h>
 #include <sotto/sites/roster/roster_graph.h>
 #include <sotto/sites/roster/roster_message.h>
+#include <sotto/sites/roster/roster_seeds.h>
 
 namespace sotto::sites {
 
@@ -86,17 +86,6 @@ struct RosterMember {
   bool neighbour = false;  ///< whether both ends keep an edge
 };
 
-/// A run with other settings, at the address of a seed.
-struct OtherRun {
-  std::string address{};  ///< address at which it answered
-  /// The first line of the own settings that the other run does not have; empty: it has more.
-  std::string line{};
-  /// Whether a node that has nothing to lose gives way to it: more nodes are up there, or as many,
-  /// and its digest is the greater one, so that of two nodes one gives way.
-  bool goes_before = false;
-  auto operator<=>(const OtherRun&) const = default;
-};
-
 /// The nodes that are there.
 struct RosterView {
   RosterStanding standing = RosterStanding::joining;  ///< standing of this node
@@ -105,7 +94,8 @@ struct RosterView {
   std::optional<OtherRun> other{};    ///< the latest run with other settings that answered
   std::vector<OtherRun> strangers{};  ///< other runs at seeds that are not asked for that reason
   std::vector<std::string> asked{};   ///< seeds that are not this node, as far as it knows
-  std::vector<std::string> silent{};  ///< seeds that have not answered for kSuspectAfter
+  std::vector<std::string>
+      silent{};       ///< seeds that have not answered for RosterSeeds::kSilentAfter
   bool over = false;  ///< a node that had answered this one has ended, and the run with it
 };
 
@@ -122,13 +112,7 @@ class Roster {
   static constexpr RosterTime kAloneAfter{3'000};
   /// Longest time between two probes of a silent node.
   static constexpr RosterTime kLongestBackOff{30'000};
-  /// Longest time between two probes of a silent seed: one that begins anew waits for the others,
-  /// half a minute by default.
-  static constexpr RosterTime kLongestSeedBackOff{8'000};
   static constexpr std::size_t kMostBesides = 1024;  ///< entries beside those of MAX nodes
-  /// Renewals of a lease after which another run at its address is one that shares the store. The
-  /// first of them may be from before that answer.
-  static constexpr std::uint64_t kRenewalsSeen = 2;
 
   /// Throws Error for a name or address that is empty or too long, and numbers out of range.
   Roster(RosterSetup setup, RosterTime now);
@@ -182,28 +166,6 @@ class Roster {
     bool doubted = false;             ///< while it is asked, its own probe has said other flags
     RosterTime compared{-1'000'000};  ///< time when marks were sent last
   };
-  /// Two nodes compare their books after an answer of one of them.
-  struct Comparison {
-    std::string with{};
-    std::uint64_t ticket = 0;
-    RosterTime since{0};
-    std::set<std::uint64_t> seen{};  ///< first keys of the marks that were answered
-  };
-  struct Seed {
-    std::string address{};
-    RosterTime next{0};
-    RosterTime pause{0};
-    std::uint64_t nonce = 0;
-    std::optional<RosterTime> asked{};  ///< the first probe without an answer
-    bool silent = false;                ///< it has not answered for kSuspectAfter
-    bool own = false;                   ///< it is this node, by another of its addresses
-    /// Times that its lease was seen to be renewed; none: it is no lease's, and lasts.
-    std::optional<std::uint64_t> renewals{};
-    std::optional<OtherRun> stranger{};  ///< the other run that answered there
-    std::uint64_t believed_at = 0;       ///< renewals with which `stranger` is believed
-    bool is_strange() const { return stranger && renewals && *renewals < believed_at; }
-  };
-
   void take(const std::string& from, const RosterProbe& probe, RosterTime now);
   void take(const std::string& from, const RosterMarks& marks, RosterTime now);
   void take(const RosterNews& news, RosterTime now);
@@ -221,15 +183,13 @@ class Roster {
   bool note_answer(const RosterProbe& answer, RosterTime now);
   /// Sends the marks of the range `wanted` of a comparison that is open.
   void send_marks(const std::string& to, const RosterMarks& wanted);
-  /// From now on marks with this ticket are answered.
-  void open_comparison(const std::string& with, std::uint64_t ticket, RosterTime now);
-  /// Whether the marks belong to a comparison that is open, and come for the first time.
-  bool belongs(const std::string& from, const RosterMarks& marks, RosterTime now);
 
   /// Contacts for entries that are new, and none for those that are gone.
   void follow_book(RosterTime now);
   void try_join(RosterTime now);
   void become_up(RosterTime now);
+  /// A node that asks, and has nobody to ask, is the first.
+  void look_for_anybody(RosterTime now);
   /// What other processes of this node's name mean for it.
   void look_at_namesakes(RosterTime now);
   void choose_edges();
@@ -263,11 +223,11 @@ class Roster {
   RosterEntry self_;  ///< this node's entry; version 0 before it has joined
   RosterStanding standing_ = RosterStanding::joining;
   std::map<std::uint64_t, Contact> contacts_;  ///< other nodes by key_of
-  std::vector<Seed> seeds_;
+  RosterSeeds seeds_;
   std::vector<std::string> settings_;  ///< line by line
   std::uint64_t run_ = 0;              ///< digest of all settings; 0: there are none
   std::optional<OtherRun> other_;
-  std::deque<Comparison> comparisons_;  ///< oldest first
+  RosterComparisons comparisons_;
   std::vector<RosterDatagram> outbox_;
   RosterTime began_;
   bool heard_ = false;  ///< somebody has answered

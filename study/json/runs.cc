@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <sotto/study/json/figures.h>
+#include <sotto/study/json/finished_run.h>
 #include <sotto/study/json/simulation.h>
 #include <sotto/study/scenario/scenario_marks.h>
 #include <sotto/study/spread.h>
