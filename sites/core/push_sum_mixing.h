@@ -84,9 +84,9 @@ class PushSumMixing final : public Mixing {
   double share_of(double fair) const;
   /// Whether a parcel says that it has more mass than one may hold, rounding aside.
   bool mints(double mass) const { return mass > setup_.mass.parcel * (1 + kRounding); }
-  /// Of one peer, since the last mix.
+  /// What was taken in of one peer.
   struct Taken {
-    double mass = 0;    ///< mass with which its parcels counted
+    double mass = 0;    ///< mass with which its parcels counted since the last mix
     bool left = false;  ///< its last parcel came, at any time
   };
   /// A parcel of a peer.

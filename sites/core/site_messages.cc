@@ -270,7 +270,7 @@ void Site::accused(std::size_t peer, std::string_view how) {
 }
 
 void Site::fence() {
-  // Those that are away count, too: a single peer must not end a site while the others are down, or
+  // Peers that are away count, too: a single one must not end a site while the others are down, or
   // have not said anything yet.
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
   const auto may_know = std::ranges::count_if(peers_, [](const Neighbour& peer) {

@@ -71,6 +71,61 @@ TEST_CASE("sites of which one only dials train together, and their operators see
   (void)sites.finish("b");
 }
 
+TEST_CASE("a site listens at two addresses, and dials from one of its choice") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Sites sites({"a", "b"});
+  sites.write_all("lr = 0.1", kSoon);
+  std::string file = text_of_file(sites.file("a"));
+  file.insert(file.find("[training]"),
+              fmt::format("listen = \"127.0.0.1:{0} 127.0.0.2:{0}\"\nsource = \"127.0.0.3\"\n",
+                          sites.port("a")));
+  std::ofstream(sites.file("a")) << file;
+  // b knows only the second one.
+  std::string list = text_of_file(sites.folder("b") / "peers.csv");
+  const std::string own = line_of(list, "a");
+  std::string other = own;
+  other.replace(other.find("127.0.0.1"), 9, "127.0.0.2");
+  put_list(sites, "b", list.replace(list.find(own), own.size(), other));
+  sites.start_all();
+  sites.await("b", [&](const auto& status) {
+    const auto& peer = Sites::peer(status, "a");
+    return peer.at("up") == true && peer.at("parcels_applied") > 2;
+  });
+  for (const std::string name : {"a", "b"}) {
+    sites[name].send(SIGTERM);
+    (void)sites.finish(name);
+  }
+  // An address that this host does not have is refused when it is used, and said.
+  file.replace(file.find("127.0.0.3"), 9, "192.0.2.77");
+  std::ofstream(sites.file("a")) << file;
+  sites.start("a", {"--log", "json"});
+  sites.await("a", [&](const auto& status) {
+    return !Sites::peer(status, "b").at("trouble").template get<std::string>().empty();
+  });
+  sites["a"].send(SIGTERM);
+  CHECK(sites["a"].wait().status == 0);
+}
+
+TEST_CASE("a clock that went back is told as the site starts") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Sites sites({"a", "b"});
+  sites.write_all("rounds = 2", kSoon);
+  fs::create_directory(sites.folder("a") / "state");
+  fs::permissions(sites.folder("a") / "state", fs::perms::owner_all);
+  std::ofstream(sites.folder("a") / "state" / "life") << "4000000000\n";
+  fs::permissions(sites.folder("a") / "state" / "life",
+                  fs::perms::owner_read | fs::perms::owner_write);
+  sites.start("a", {"--log", "json"});
+  sites.start("b");
+  const Ended ended = sites["a"].wait();
+  CHECK(ended.status == 0);
+  CHECK(contains(ended.out + ended.err, "clock-behind"));
+}
+
 TEST_CASE("a site's key changes without a gap: two lines of its name, then one") {
   if (!has_transport("zmq")) {
     SOTTO_SKIP("built without ZeroMQ");
