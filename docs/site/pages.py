@@ -12,7 +12,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.util import ClassNotFound
 
-LANGUAGES = {"sh": "console", "csv": None, "text": None, "": None}
+LANGUAGES = {"haproxy": None, "sh": "console", "csv": None, "text": None, "": None}
 
 
 def page_name(path):

@@ -151,6 +151,8 @@ class Mixing {
   virtual Status take_back(std::span<const std::byte> /*payload*/) { return {}; }
   /// A new stream to and from a peer begins, or none goes on.
   virtual void forget(std::size_t peer) = 0;
+  /// Another process of a peer goes on with its streams.
+  virtual void comes_back(std::size_t /*peer*/) {}
 
   /// A local step, number `step` from 0, at the parameters. On a fault nothing has changed, but the
   /// step rule may have taken the gradient in.

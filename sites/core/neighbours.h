@@ -25,10 +25,12 @@ class Neighbours {
   // The list, as a range.
 
   std::size_t size() const { return listed_.size(); }
+  /// The peer at this place of the list.
   Neighbour& operator[](std::size_t peer) {
     check(peer < listed_.size(), "a peer is one of the list");
     return listed_[peer];
   }
+  /// The peer at this place of the list.
   const Neighbour& operator[](std::size_t peer) const { return listed_[peer]; }
   auto begin() { return listed_.begin(); }
   auto end() { return listed_.end(); }
@@ -46,6 +48,8 @@ class Neighbours {
     std::vector<std::size_t> from;  ///< by new place: the old one
     std::vector<std::size_t> to;    ///< by old place: the new one
   };
+  /// The list is this one from now on. Peers that are in both keep what is remembered of them,
+  /// those that leave are remembered, and one that was in an earlier list goes on where it stood.
   Moves update(const std::vector<SitePeer>& list);
 
   // What holds of all.

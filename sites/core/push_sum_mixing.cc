@@ -401,10 +401,11 @@ PushSumMixing::Share PushSumMixing::share_in(std::size_t peer, std::span<const s
   return share;
 }
 
-/// All parcels that a peer has sent for a round count as one: what it sends more often than it is
+/// All parcels of a peer that one round takes in count as one: what it sends more often than it is
 /// given would raise the mass of all others without end. A parcel with more than one may hold is
 /// that of no honest site (share_of). It counts as if its sender had given back what this site gave
-/// it, with this site's model: nothing is won by minting. A last parcel counts besides, once.
+/// it, with this site's model, as those of a barred peer do: nothing is won by minting. A last
+/// parcel counts besides, once for each process of its sender.
 double PushSumMixing::counts_of(const Taken& taken, const ShareHeader& header,
                                 bool own_model) const {
   const double most = own_model ? std::min(gave_, setup_.mass.parcel) : setup_.mass.parcel;
@@ -444,6 +445,9 @@ Result<PushSumMixing::Pull> PushSumMixing::judge(std::size_t peer, const Share& 
 }
 
 Status PushSumMixing::apply(const Share& share, const Pull& pull) {
+  if (share.counts == 0) {
+    return {};
+  }
   const double mass = share.header.mass;
   const double sum = mass_ + share.counts;
   if (share.floats && !pull.cut && share.counts == mass &&

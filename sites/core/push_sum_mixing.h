@@ -5,7 +5,8 @@
 //   step     x ← x − ω φ γ ∇f(z), φ = 1 / ω, but 1/8 ≤ φ ≤ 4: z steps by φ γ ∇f(z)
 //   offer    v = x + δ; each of the m gets C(v) with the share s = η / (1 + k), and the mass s ω;
 //            p ← − m s C(v), ω ← ω − m s ω, δ ← v − C(v)
-//   take in  a parcel (s, C, n): more mass than a parcel may have is cut off, and so is a pull
+//   take in  a parcel (s, C, n): more mass than a parcel may have is cut off, all parcels of a peer
+//            in one round being one, and so is a pull
 //            d = s C / n − z beyond the bound (pull_bound.h): in place of s C comes n (z + d), d
 //            cut p ← p + s C, ω ← ω + n
 //   mix      x ← x + p, p ← 0
@@ -53,6 +54,7 @@ class PushSumMixing final : public Mixing {
   LastParcel hand_over() override;
   Status take_back(std::span<const std::byte> payload) override;
   void forget(std::size_t peer) override { taken_[peer] = {}; }
+  void comes_back(std::size_t peer) override { taken_[peer].left = false; }
 
   Status step(Round step, std::span<const float> gradient) override;
   Status stretch(float factor) override;
@@ -87,7 +89,7 @@ class PushSumMixing final : public Mixing {
   /// What was taken in of one peer.
   struct Taken {
     double mass = 0;    ///< mass with which its parcels counted since the last mix
-    bool left = false;  ///< its last parcel came, at any time
+    bool left = false;  ///< the last parcel of its process came
   };
   /// A parcel of a peer.
   struct Share {

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
-#include <sotto/base/philox.h>
 
 namespace sotto::sites {
 namespace {
@@ -333,27 +332,27 @@ std::uint64_t SecureSum::tag_between(const Held& held, std::size_t from, std::ui
 
 std::vector<std::size_t> SecureSum::consistent(const Held& held,
                                                std::vector<std::size_t> places) const {
-  // A site with a new process, or another list, has other tags than its peers: one after another of
-  // those that fit fewest others is left out, until all fit. Of two that do not fit each other
-  // alone one lies, and nobody sees which: it is drawn anew in each round, the same one at all
-  // receivers, so that a liar keeps no other site out.
-  while (true) {
+  // A site with a new process, or another list, has other tags than its peers: those that fit
+  // fewest others are left out, until all fit. Of two that do not fit each other one may lie, and
+  // nobody sees which. To leave out one alone would not do: it does not see that it is meant, and
+  // answers for another choice of sites.
+  while (!places.empty()) {
     const auto misfits = [&](std::size_t a) {
       return std::ranges::count_if(places, [&](std::size_t b) {
         return a != b &&
                tag_between(held, a, members_[b].id) != tag_between(held, b, members_[a].id);
       });
     };
-    const auto rank = [&](std::size_t a) {
-      RandomStream draw({.seed = members_[a].id, .round = round_, .purpose = Purpose::select});
-      return std::pair(misfits(a), draw.uniform());
-    };
-    const auto worst = std::ranges::max_element(places, {}, rank);
-    if (worst == places.end() || misfits(*worst) == 0) {
-      return places;
+    const auto most = misfits(*std::ranges::max_element(places, {}, misfits));
+    if (most == 0) {
+      break;
     }
-    places.erase(worst);
+    std::vector<std::size_t> fit;
+    std::ranges::copy_if(places, std::back_inserter(fit),
+                         [&](std::size_t a) { return misfits(a) < most; });
+    places = std::move(fit);
   }
+  return places;
 }
 
 std::optional<Unmask> SecureSum::close() {

@@ -22,8 +22,9 @@
 // A site that is missing before it sent its parcel costs nothing, while u others are there; one
 // that answers no more after that is replaced by the shares of others, unless another one was
 // missing already. What does not add up, as four words of each parcel show, is not used. A client
-// can make any sum useless, and nobody sees which one did. One that says another tag of its mask
-// with a site than that site does has one of the two left out, in each round either of them.
+// can make any sum useless, and nobody sees which one did. One that says another tag of
+// its mask with a site than that site does is left out, and that site with it, for as long as it
+// says so.
 //
 // Payload: round u64, number of other members u16; for each its id u64, the tag of the pair u64 (0:
 // no mask) and a share of 32 bytes; a commitment of 32 bytes to b_j; d + 4 words.

@@ -25,7 +25,7 @@
 // What a liar among the peers can do. It cannot name another site, nor change anything by a message
 // that breaks a rule. It can make a site that was loaded give its state up, once for each start of
 // its process, and only until the two have agreed; later it can claim that a newer process runs,
-// which stops this one if most of the peers that it has ever met say so.
+// which stops this one if most of the listed peers that it has ever met say so.
 //
 // Thread safety: one thread at a time. Ownership: the parameters are the caller's.
 #pragma once

@@ -68,6 +68,9 @@ Status Site::take(std::size_t peer, const Hello& hello) {
           written_off_ -= mass;  // it is in what is written off below
         }
       }
+      if (hello.life > from.known.life) {
+        mixing_->comes_back(peer);
+      }
       written_off_ += from.meet(hello, verdict, incarnation_);
       from.lead.meet(pace().behind(from), setup_.window);
       answer(peer, hello.wants_model);
@@ -271,7 +274,7 @@ void Site::accused(std::size_t peer, std::string_view how) {
 
 void Site::fence() {
   // Peers that are away count, too: a single one must not end a site while the others are down, or
-  // have not said anything yet.
+  // have not said anything yet. One that is gone for good should be taken off the list.
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
   const auto may_know = std::ranges::count_if(peers_, [](const Neighbour& peer) {
     return peer.claims_newer || peer.known.incarnation != 0;

@@ -94,8 +94,7 @@ struct RosterView {
   std::optional<OtherRun> other{};    ///< the latest run with other settings that answered
   std::vector<OtherRun> strangers{};  ///< other runs at seeds that are not asked for that reason
   std::vector<std::string> asked{};   ///< seeds that are not this node, as far as it knows
-  std::vector<std::string>
-      silent{};       ///< seeds that have not answered for RosterSeeds::kSilentAfter
+  std::vector<std::string> silent{};  ///< seeds that have not answered for long (RosterSeeds)
   bool over = false;  ///< a node that had answered this one has ended, and the run with it
 };
 

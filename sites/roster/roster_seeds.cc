@@ -26,6 +26,9 @@ void RosterSeeds::set(const std::vector<RosterSeed>& named, RosterTime now) {
     const auto known = std::ranges::find(seeds_, one.address, &Seed::address);
     if (one.address != own_) {
       seeds.push_back(known != seeds_.end() ? *known : Seed{.address = one.address, .next = now});
+      if (one.renewals < seeds.back().renewals.value_or(0)) {
+        seeds.back().stranger.reset();  // another node's lease, at the same address
+      }
       seeds.back().renewals = one.renewals;
     }
   }

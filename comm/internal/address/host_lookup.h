@@ -9,6 +9,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sotto/comm/deadline.h>

@@ -4,10 +4,9 @@
 //
 //   nodes/seeds/N    a lease, N from 0
 //   nodes/runs/N     who began the run of this number, from 1: whoever claims the key first
-//   nodes/runs/N/end how that run ended, where somebody saw it; each later end that others have
-//   seen
-//                    has a key of its own, nodes/runs/N/end/K, K from 1: an end that is known is
-//                    never overwritten, as two nodes may end at once
+//   nodes/runs/N/end how that run ended, where somebody saw it; an end that others saw later has a
+//                    key of its own, nodes/runs/N/end/K, K from 1: none is overwritten, as two
+//                    nodes may end at once
 //
 // Each value is sealed under a key that follows from the run's (sealed_message.h), has a bounded
 // length, and is refused where it does not open or breaks its grammar. A refused lease is nobody's,

@@ -193,14 +193,17 @@ void PeerMonitor::look_at(const PeerState& peer, const PeerLink& link, Seen& see
 void PeerMonitor::look_at_habit(const PeerStanding& standing, const std::string& name,
                                 Seen& seen) const {
   const bool up = standing.phase == PeerPhase::up && standing.concern != PeerConcern::one_sided;
-  if (up && standing.concern != seen.habit) {
+  if (!up || standing.concern == seen.habit) {
+    return;
+  }
+  const auto kind = event_of(standing.concern);
+  if (!kind || standing.text.empty()) {
     seen.habit = standing.concern;
-    const auto kind = event_of(standing.concern);
-    if (kind && !standing.text.empty() &&
-        seen.told.tell(standing.concern, Deadline::Clock::now())) {
-      tell(*kind == SiteEvent::Kind::peer_late ? Level::info : Level::warning, *kind, standing.text,
-           name);
-    }
+  } else if (seen.told.tell(standing.concern,
+                            Deadline::Clock::now())) {  // or once the pause is over
+    seen.habit = standing.concern;
+    tell(*kind == SiteEvent::Kind::peer_late ? Level::info : Level::warning, *kind, standing.text,
+         name);
   }
 }
 

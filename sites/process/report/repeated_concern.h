@@ -14,6 +14,7 @@ namespace sotto {
 
 class RepeatedConcern {
  public:
+  /// A time of the caller's.
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::minutes kFirstPause{1};
   static constexpr std::chrono::minutes kLongestPause{240};

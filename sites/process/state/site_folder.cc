@@ -34,23 +34,6 @@ constexpr std::size_t kMostLifeBytes = 16;
 /// 2026-01-01, from which the numbers of starts count.
 constexpr std::int64_t kEpoch = 1'767'225'600;
 
-/// Throws Error where anybody could put another folder in the place of `folder`.
-void require_kept_in_place(const std::string& folder) {
-  std::error_code code;
-  const fs::path parent = fs::canonical(fs::path(folder) / "..", code);
-  struct stat facts {};
-  if (code || ::stat(parent.c_str(), &facts) != 0) {
-    return;
-  }
-  if ((facts.st_mode & S_IWOTH) != 0 && (facts.st_mode & S_ISVTX) == 0) {
-    refuse(
-        "state", folder,
-        fmt::format("any user can put another folder in its place, as '{}' has mode {:04o}; take "
-                    "that away with `chmod o-w {}`",
-                    parent.string(), facts.st_mode & 07777U, parent.string()));
-  }
-}
-
 /// Throws Error where another user could change a file of the site, which must say what it holds.
 void require_own(const std::string& folder, const std::string& path) {
   struct stat facts {};
@@ -122,7 +105,6 @@ SiteFolder::SiteFolder(std::string path) : path_(std::move(path)) {
   if ((::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) || !fs::is_directory(path_, code)) {
     refuse("state", path_, "it must name a folder that can be made and written");
   }
-  require_kept_in_place(path_);
   require_own(path_, path_);
   for (const char* name : {"lock", "life", "privacy", kStates[0], kStates[1]}) {
     require_own(path_, file(name));
@@ -139,6 +121,19 @@ SiteFolder::SiteFolder(std::string path) : path_(std::move(path)) {
 SiteFolder::~SiteFolder() { ::close(lock_); }
 
 std::string SiteFolder::file(const char* name) const { return (fs::path(path_) / name).string(); }
+
+std::string SiteFolder::doubt() const {
+  std::error_code code;
+  const fs::path parent = fs::canonical(fs::path(path_) / "..", code);
+  struct stat facts {};
+  const bool open = !code && ::stat(parent.c_str(), &facts) == 0 &&
+                    (facts.st_mode & S_IWOTH) != 0 && (facts.st_mode & S_ISVTX) == 0;
+  return open ? fmt::format(
+                    "any user can put another folder in the place of '{}', as '{}' has mode "
+                    "{:04o}; take that away with `chmod o-w {}` where others use this host",
+                    path_, parent.string(), facts.st_mode & 07777U, parent.string())
+              : "";
+}
 
 std::string SiteFolder::privacy_ledger() const { return file("privacy"); }
 

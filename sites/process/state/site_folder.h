@@ -56,6 +56,9 @@ class SiteFolder {
   /// By how many seconds the clock is behind that of an earlier start; 0: it is not, or by no more
   /// than starts in a row explain.
   std::uint32_t clock_behind_s() const { return clock_behind_s_; }
+  /// What an operator should look at: its parent, as its administrator made it, lets anybody put
+  /// another folder in its place. Empty: nothing.
+  std::string doubt() const;
   /// The path of the file that keeps the privacy budget spent.
   std::string privacy_ledger() const;
 

@@ -22,6 +22,12 @@ void warn_of_clock(const LoadingSite& parts) {
   }
 }
 
+void warn_of_folder(const LoadingSite& parts) {
+  if (const std::string doubt = parts.folder->doubt(); !doubt.empty()) {
+    parts.reporter.tell(Level::warning, SiteEvent::Kind::setting, doubt);
+  }
+}
+
 /// Throws Error for a state that this site cannot go on from.
 void admit_state(const LoadingSite& parts, const SiteStateFile& state) {
   if (const auto format = sites::format_of_state(state.site);
@@ -49,6 +55,7 @@ Result<bool> load_site(const LoadingSite& parts) {
     return false;
   }
   warn_of_clock(parts);
+  warn_of_folder(parts);
   auto found = parts.folder->read();
   if (!found.ok()) {
     return found.status();

@@ -229,7 +229,8 @@ class TrustCheck {
     }
   }
 
-  /// Push-sum: sites that give more than comes back come near the floor of mass.
+  /// Push-sum: sites that give more than comes back come near the floor of mass, by the default
+  /// rule.
   void check_masses() {
     const SharedSetting* const exchange =
         sites_.empty() ? nullptr : setting_of(sites_[0], "exchange");
