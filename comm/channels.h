@@ -133,7 +133,8 @@ struct Strangers {
   std::size_t waiting = 0;  ///< connections without a proof at present
   /// Most such connections at once, beside those from peers' addresses; 0: it listens nowhere.
   std::size_t room = 0;
-  std::uint64_t cut = 0;  ///< connections that were ended to make room for others
+  std::uint64_t cut = 0;   ///< connections that were ended to make room for others
+  std::uint64_t left = 0;  ///< connections that ended otherwise, without a proof
   /// Properties of this host that make the room smaller than it should be, and the way out; lines
   /// for the operator.
   std::vector<std::string> shortages{};

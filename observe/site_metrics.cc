@@ -143,6 +143,8 @@ constexpr auto kSiteMetrics = std::to_array<SiteMetric>({
      [](Report of) -> Value { return count(of.strangers.room); }},
     {"strangers_cut_total", "Connections without a proof that were ended to make room for others",
      [](Report of) -> Value { return count(of.strangers.cut); }},
+    {"strangers_left_total", "Connections without a proof that ended by themselves",
+     [](Report of) -> Value { return count(of.strangers.left); }},
 });
 
 constexpr auto kPeerMetrics = std::to_array<PeerMetric>({

@@ -141,6 +141,7 @@ Json site_status_json(const SiteReport& report) {
           {"strangers", report.strangers.waiting},
           {"strangers_room", report.strangers.room},
           {"strangers_cut", report.strangers.cut},
+          {"strangers_left", report.strangers.left},
           {"refused_keys", keys},
           {"roster", report.roster ? roster_json(*report.roster) : Json()},
           {"epoch", report.epoch ? epoch_json(*report.epoch) : Json()}};

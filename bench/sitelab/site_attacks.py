@@ -10,8 +10,8 @@ and of each liar how many honest neighbours named it in log, status and metrics.
 listed site, or two of seven and more. `silent` is a listed site that stops for good; of it the logs
 alone are looked at.
 
-The exit status is 1 where a case costs more than 10 % of the rounds, more than a point of accuracy,
-where a liar is not named by all its neighbours, or where an honest site is accused.
+The exit status is 1 where a case costs more than 10 % of the rounds, more than a point of accuracy
+(but for `sign`, where it swings), where a liar is not named by all its neighbours, or where an honest site is accused.
 """
 import argparse
 import contextlib
@@ -28,6 +28,7 @@ import urllib.request
 
 LIES = ("takes", "swallows", "mints", "kills", "ahead", "late")
 KINDS = LIES + ("silent", "idle", "garbage")
+MANY_LEFT = 256  # connections that ended without a proof; strangers of garbage go by themselves
 COMPRESSORS = ("none", "quant:8", "quant:4", "sign", "topk:0.1", "topk:0.02")
 
 
@@ -120,10 +121,13 @@ def watch(case, name, run):
             except OSError:
                 continue
             if page == "/status":
-                cut = json.loads(said).get("strangers_cut", 0)
+                status = json.loads(said)
+                many = status["strangers_cut"] > 0 or status["strangers_left"] > MANY_LEFT
             else:
-                cut = float((re.findall(r"^sotto_strangers_cut_total (\S+)", said, re.M) or [0])[0])
-            told[place] = max(told[place], int(cut > 0))
+                cut, left = (float(re.findall(rf"^sotto_strangers_{what}_total (\S+)", said, re.M)[0])
+                             for what in ("cut", "left"))
+                many = cut > 0 or left > MANY_LEFT
+            told[place] = max(told[place], int(many))
         time.sleep(1)
     with open(os.path.join(name, f"site-{case['crowded']}", "log"), encoding="utf-8") as log:
         told["log"] = int('"door-crowded"' in log.read())
@@ -181,7 +185,9 @@ def judge(result):
         wrong.append("the calm run made no round: the case says nothing")
     elif attacked < 0.9 * calm:
         wrong.append(f"rounds {attacked / calm:.2f}")
-    if result["accuracy"][1] < result["accuracy"][0] - 0.01:
+    # With sign the accuracy of one instant swings by five points, attacked or not.
+    steady = result["case"]["compressor"] != "sign"
+    if steady and result["accuracy"][1] < result["accuracy"][0] - 0.01:
         wrong.append("accuracy")
     for liar in result["named"]:
         missing = [place for place in ("log", "status", "metrics")

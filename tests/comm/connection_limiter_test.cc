@@ -112,6 +112,27 @@ TEST_CASE("one connection from a source of its own outlasts any number of others
   CHECK(limiter.waiting() == 16);
 }
 
+TEST_CASE("connections that end without a proof are counted, others are not") {
+  ConnectionLimiter limiter({.strangers = 2});
+  const ConnectionLimiter::Time now{};
+  const Source one = {.ipv6 = false, .prefix = 1};
+  limiter.arrived(1, one, now);
+  limiter.arrived(2, one, now);
+  limiter.proved(2, "key");
+  limiter.ended(1);
+  limiter.ended(2);
+  limiter.ended(3);  // never came
+  CHECK(limiter.left() == 1);
+  for (int connection = 10; connection < 14; ++connection) {
+    limiter.arrived(connection, one, now);
+  }
+  for (const int connection : limiter.crowded()) {
+    limiter.ended(connection);
+  }
+  CHECK(limiter.cut() == 2);
+  CHECK(limiter.left() == 1);
+}
+
 TEST_CASE("who has proved a key takes no room of strangers, and a number may come again") {
   ConnectionLimiter limiter({.strangers = 2});
   limiter.arrived(1, ipv4(1), kStart);

@@ -439,6 +439,7 @@ void ZmqChannels::keep_order() {
   listener_.keep_order();
   strangers_.waiting = listener_.limiter()->waiting();
   strangers_.cut = listener_.limiter()->cut();
+  strangers_.left = listener_.limiter()->left();
 }
 
 std::chrono::milliseconds ZmqChannels::longest_wait() const {

@@ -113,7 +113,10 @@ void ConnectionLimiter::proved(int connection, std::string_view key) {
   forget(connection);
 }
 
-void ConnectionLimiter::ended(int connection) { forget(connection); }
+void ConnectionLimiter::ended(int connection) {
+  left_ += visitors_.contains(connection) ? 1U : 0U;
+  forget(connection);
+}
 
 /// Connections of a source that take room of others.
 std::size_t ConnectionLimiter::counted(const Source& source, const Queue& queue) const {

@@ -89,6 +89,8 @@ class ConnectionLimiter {
   std::size_t waiting() const { return waiting_; }
   /// How often a connection was named by crowded().
   std::uint64_t cut() const { return cut_; }
+  /// Connections that ended otherwise, without a proof.
+  std::uint64_t left() const { return left_; }
   const Limits& limits() const { return limits_; }
 
  private:
@@ -114,6 +116,7 @@ class ConnectionLimiter {
   std::size_t waiting_ = 0;
   std::uint64_t arrivals_ = 0;
   std::uint64_t cut_ = 0;
+  std::uint64_t left_ = 0;
 
   Time window_{};
   std::map<Source, std::size_t> lately_;  ///< arrivals in this window, by source

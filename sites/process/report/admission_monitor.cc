@@ -31,16 +31,20 @@ void AdmissionMonitor::look(Round round) {
 /// A crowd is told of when it begins, and again when it has not ended for a while.
 void AdmissionMonitor::look_at_crowd(Round round) {
   const Strangers strangers = channels_.strangers();
-  if (strangers.cut == cut_told_ || !crowd_due_.expired()) {
+  const bool many = strangers.left >= left_told_ + kManyLeft;
+  if ((strangers.cut == cut_told_ && !many) || !crowd_due_.expired()) {
     return;
   }
   listener_({.level = SiteEvent::Level::warning,
              .kind = SiteEvent::Kind::door_crowded,
              .text = fmt::format("{} connections that had not proved a key were ended to make room "
-                                 "for others; {} are there, of {} at most",
-                                 strangers.cut - cut_told_, strangers.waiting, strangers.room),
+                                 "for others, and {} ended without a proof; {} are there, of {} at "
+                                 "most",
+                                 strangers.cut - cut_told_, strangers.left - left_told_,
+                                 strangers.waiting, strangers.room),
              .round = round});
   cut_told_ = strangers.cut;
+  left_told_ = strangers.left;
   crowd_due_ = Deadline::after(kLongestSilence);
 }
 

@@ -40,6 +40,8 @@ class AdmissionMonitor {
   static constexpr std::chrono::milliseconds kLongestSilence{600'000};
   /// Keys that are remembered as told, or as a peer's of before.
   static constexpr std::size_t kMostKeys = 8192;
+  /// So many connections that ended without a proof, since that was told, are a crowd, too.
+  static constexpr std::uint64_t kManyLeft = 256;
 
   void look_at_keys(Round round);
   void look_at_crowd(Round round);
@@ -52,6 +54,7 @@ class AdmissionMonitor {
   std::chrono::milliseconds key_pause_ = kFirstSilence;
   Deadline keys_due_ = Deadline::after({});
   std::uint64_t cut_told_ = 0;
+  std::uint64_t left_told_ = 0;
   Deadline crowd_due_ = Deadline::after({});
 };
 

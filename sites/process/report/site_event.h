@@ -38,7 +38,7 @@ struct SiteEvent {
     peer_unreachable,       ///< a peer cannot be reached
     peer_refused,           ///< a peer, or this site, refuses the other
     key_refused,            ///< a key that is not listed was refused
-    door_crowded,           ///< connections of strangers were turned away
+    door_crowded,           ///< connections of strangers were turned away, or many came and went
     peer_restless,          ///< a peer connects again and again
     peer_contested,         ///< two processes show the key of one peer
     peer_offence,           ///< a peer has broken a rule of the protocol
