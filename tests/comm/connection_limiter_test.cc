@@ -123,8 +123,9 @@ TEST_CASE("connections that end without a proof are counted, others are not") {
   limiter.ended(2);
   limiter.ended(3);  // never came
   CHECK(limiter.left() == 1);
+  const Source two = {.ipv6 = false, .prefix = 2};  // no peer's
   for (int connection = 10; connection < 14; ++connection) {
-    limiter.arrived(connection, one, now);
+    limiter.arrived(connection, two, now);
   }
   for (const int connection : limiter.crowded()) {
     limiter.ended(connection);
