@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Three hospitals with patients of different ages agree on a scaling without showing their tables,
 # train under a budget of privacy that counts what the scaling told, and use each other's model.
-#   examples/sites/three-hospitals.sh      SOTTO=PATH, PORT=9301 (the first of six), KEEP=1,
+#   examples/sites/three-hospitals.sh      SOTTO=PATH, PORT=9401 (the first of six), KEEP=1,
 #                                          PYTHON=PATH (with onnxruntime, to run the ONNX file too)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 sotto=${SOTTO:-$here/../../build/sotto}
-port=${PORT:-9301}
+port=${PORT:-9401}
 work=$(mktemp -d)
 sites=(north south west)
 pids=()

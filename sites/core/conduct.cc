@@ -46,11 +46,10 @@ void Conduct::begin_intake(Neighbours& peers, const Pace& pace, const RoundTime&
       peer.punctuality.note(!pace.outstanding(peer), time);
       peer.lead.note(pace.behind(peer), peer.punctuality.waited_for());
     }
-    peer.joining_rounds += peer.channel.joining ? 1U : 0U;
-    const bool silent = peer.heard() && peer.in.pending().empty() && !peer.comes_to_model();
-    peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
-    peer.mute_rounds =
-        peer.in.pending().empty() ? peer.mute_rounds + (silent && all_send ? 1U : 0U) : 0U;
+    peer.habits.note_arrivals({.any = !peer.in.pending().empty(),
+                               .heard = peer.heard(),
+                               .joining = peer.channel.joining,
+                               .may_send = all_send});
   }
 }
 
@@ -67,7 +66,7 @@ void Conduct::end_intake(Neighbours& peers, std::span<const MixedPeer> mixed,
       peer.take_blame(round.offered);
     }
     if (peer.influence.distance && !peer.ignored(round.offered)) {
-      peer.far_pulls.note(*peer.influence.distance, peer.influence.cut > 0);
+      peer.habits.note_pull(*peer.influence.distance, peer.influence.cut > 0);
     }
   }
   note_mass(round);
@@ -86,25 +85,22 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
   // if it gives less than an honest site that is drained itself; and one that gave as much, in
   // shares of half its mass, while this site's mass is high.
   constexpr double kShares = 8;
-  constexpr double kForgets = 1.0 / 1024;
   const double much = kShares / static_cast<double>(std::max<std::size_t>(peers.tells(), 1));
   // By this site's own list: what a peer says of itself must not excuse another one.
   const bool has_other_income = std::ranges::any_of(
       peers, [](const Neighbour& peer) { return peer.entry.hears && !peer.entry.tells; });
   for (Neighbour& peer : peers) {
-    if (peer.influence.parcels > 0) {
-      peer.note_parcels(peer.influence.excess > 0);
-    }
-    peer.far_ahead = peer.known.round > round.offered + kMostUnconfirmed;
-    peer.drawn -= kForgets * peer.drawn;
-    peer.note_giving(std::exchange(peer.given, false), peers.size());
+    peer.note_intake(peers.size());
     // One that may not send here gives nothing by right, and what it took may come back by others.
-    const bool owes =
-        peer.entry.hears && peer.channel.tells_us ? peer.gives_too_little() : !has_other_income;
-    peer.takes = drained() && peer.drawn > much && !peer.observer && owes;
+    const bool owes = peer.entry.hears && peer.channel.tells_us ? peer.habits.gives_too_little()
+                                                                : !has_other_income;
+    const double drawn = peer.habits.drawn();
     // Along an edge that is used one way more goes that way, whoever is honest.
-    peer.gives = high_rounds_ >= kLongWhile && peer.told() && peer.heard() &&
-                 -peer.drawn > much * round.mass.value_or(0) / 2;
+    const bool both_ways = peer.told() && peer.heard();
+    peer.habits.set({.takes = drained() && drawn > much && !peer.observer && owes,
+                     .gives = both_ways && high_rounds_ >= kLongWhile &&
+                              -drawn > much * round.mass.value_or(0) / 2,
+                     .far_ahead = peer.known.round > round.offered + kMostUnconfirmed});
   }
 }
 

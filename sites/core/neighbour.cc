@@ -46,7 +46,7 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   channel.tells_us = hello.tells;
   observer = hello.observer;
   channel.degree = hello.degree;
-  silent_rounds = 0;
+  habits.note_meeting();
   whole_due = whole_pause = 0;
   channel.model_due = channel.asked && hello.has_model && hello.tells;
   return written_off;
@@ -62,16 +62,15 @@ void Neighbour::wish_whole(Sequence applied, Round round) {
 
 void Neighbour::confirmed(Sequence applied) {
   if (applied > out.receipts()) {
-    full_rounds = joining_rounds = 0;
+    habits.note_receipt();
   }
   out.receipt(applied);
 }
 
-void Neighbour::note_parcels(bool too_heavy) {
-  heavy = too_heavy ? std::min(heavy + kHeavyRound, kMostHeavy) : heavy - std::min<Round>(heavy, 1);
-}
-
-void Neighbour::note_giving(bool was_given, std::size_t own_degree) {
+void Neighbour::note_intake(std::size_t own_degree) {
+  if (influence.parcels > 0) {
+    habits.note_parcels(influence.excess > 0);
+  }
   // An honest site holds the least mass at least, and gives each of those that it tells its share.
   // It lists as many sites as its hello says, or a few more by now; and not many times as many as
   // others do, or a liar could say so and give as little.
@@ -80,11 +79,8 @@ void Neighbour::note_giving(bool was_given, std::size_t own_degree) {
   const std::size_t most = std::max(kMany, 4 * own_degree);
   const auto degree =
       static_cast<double>(std::max(std::min<std::size_t>(channel.degree, most), own_degree));
-  constexpr Round kMostLean = 4 * kLongWhile;
   const bool thin = influence.lightest && up() && *influence.lightest * kMore * (1 + degree) < 1;
-  const Round gave = thin ? 0 : 2 * influence.parcels;
-  lean = std::min(lean + (thin ? kHeavyRound : 0) + (was_given ? 1 : 0), kMostLean);
-  lean -= std::min(lean, gave);
+  habits.end_round(thin ? 0 : influence.parcels, thin);
 }
 
 void Neighbour::begin_anew() {
@@ -99,7 +95,7 @@ double Neighbour::leave() {
   refused.reset();
   in.drop_pending();
   const double written_off = out.write_off();
-  drawn -= written_off;
+  habits.note_returned(written_off);
   return written_off;
 }
 
@@ -118,18 +114,8 @@ bool Neighbour::needs_receipt() const {
 }
 
 PeerHabit Neighbour::habit() const {
-  constexpr Round kMints = 3 * kHeavyRound;  // no honest site makes one such parcel
-  if (!up() || draining) {                   // while it is drained neither end sends
-    return PeerHabit::none;
-  }
-  return full_rounds >= kLongWhile   ? PeerHabit::confirms_nothing
-         : takes                     ? PeerHabit::takes
-         : heavy >= kMints           ? PeerHabit::mints
-         : mute_rounds >= kLongWhile ? PeerHabit::sends_nothing
-         : far_ahead                 ? PeerHabit::far_ahead
-         : gives                     ? PeerHabit::gives
-         : far_pulls.stays()         ? PeerHabit::stays_far
-                                     : PeerHabit::none;
+  // While it is drained neither end sends.
+  return up() && !draining ? habits.habit() : PeerHabit::none;
 }
 
 PeerState Neighbour::state() const {
@@ -152,7 +138,7 @@ PeerState Neighbour::state() const {
           .given = out.given(),
           .taken = in.taken(),
           .under_way = out.under_way(),
-          .drawn = drawn,
+          .drawn = habits.drawn(),
           .offences = offences,
           .models = models,
           .observer = observer,

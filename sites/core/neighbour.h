@@ -11,21 +11,19 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/core/far_pulls.h>
 #include <sotto/sites/core/freshness.h>
 #include <sotto/sites/core/hello_verdict.h>
 #include <sotto/sites/core/lead.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing.h>
 #include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/peer_habits.h>
 #include <sotto/sites/core/punctuality.h>
 #include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/core/site_state.h>
 
 namespace sotto::sites {
 
-/// Rounds after which what a peer does is a habit.
-inline constexpr Round kLongWhile = 64;
 inline constexpr std::size_t kMostName = 256;  ///< longest name of a site, in bytes
 
 /// How far the channel to a peer has come.
@@ -55,10 +53,6 @@ struct PeerChannel {
 };
 
 struct Neighbour {
-  static constexpr Round kHeavyRound = 8;
-  static constexpr Round kMostHeavy = kHeavyRound * kLongWhile;
-  static constexpr Round kMostJoining = 16 * kLongWhile;
-
   SitePeer entry;
 
   // Durable.
@@ -82,27 +76,11 @@ struct Neighbour {
   std::uint64_t offences = 0;
   std::uint64_t models = 0;  ///< models that it was sent
   Influence influence;       ///< influence on the model in the last collect
-  Round silent_rounds = 0;   ///< latest rounds in a row in which it was heard, and sent no parcel
-  // What it does over all its meetings and incarnations, so that it cannot begin anew.
-  Round full_rounds = 0;  ///< rounds in which its window had no room, since its latest receipt
-  Round mute_rounds = 0;  ///< rounds in which it was heard and sent no parcel, since its latest one
-  Round joining_rounds = 0;  ///< rounds in which it was joining, since its latest receipt
-  /// Eight for each round in which its parcels had more mass than they may, less one for others.
-  Round heavy = 0;
-  /// Eight for each round in which it gave a parcel with less mass than an honest site's, one for
-  /// each parcel that it was given, less two for each honest one that it gave.
-  Round lean = 0;
-  /// Mass that it was given less mass that it gave; what was long ago counts less and less.
-  double drawn = 0;
-  FarPulls far_pulls;
-  bool takes = false;      ///< it has the habit PeerHabit::takes
-  bool gives = false;      ///< it has the habit PeerHabit::gives
-  bool far_ahead = false;  ///< it has the habit PeerHabit::far_ahead
-  Round whole_due = 0;     ///< round of this site from which a wish for a whole copy is granted
-  Round whole_pause = 0;   ///< rounds until the next such wish is granted
+  PeerHabits habits;
+  Round whole_due = 0;    ///< round of this site from which a wish for a whole copy is granted
+  Round whole_pause = 0;  ///< rounds until the next such wish is granted
   Freshness freshness;
-  bool given = false;  ///< a parcel was made for it in this round
-  double part = 0;     ///< part of its pull that counts in this collect; 0: nothing came
+  double part = 0;  ///< part of its pull that counts in this collect; 0: nothing came
   Lead lead;
   Punctuality punctuality;
   Punctuality answering;  ///< punctuality of its answers about sums
@@ -116,28 +94,22 @@ struct Neighbour {
   /// Parcels go from us to it.
   bool told() const { return up() && entry.tells && channel.hears_us; }
 
-  /// Whether it has got this site's model and has yet to begin: it waits for a second one, and
-  /// sends nothing. For so long at most, as a liar may say so.
-  bool comes_to_model() const { return channel.joining && joining_rounds < kMostJoining; }
+  /// PeerHabits::comes_to_model
+  bool comes_to_model() const { return habits.comes_to_model(channel.joining); }
   /// Whether the peer's parcels do not count in this round of the site, as it was blamed.
   bool barred(Round round) const { return round < barred_until; }
   /// Whether the peer's parcels count as the site's own model: it is barred, or has claimed more
   /// mass than a site may for a long while.
-  bool ignored(Round round) const { return barred(round) || heavy >= kMostHeavy; }
+  bool ignored(Round round) const { return barred(round) || habits.mints_for_long(); }
   /// How the peer's parcels count in this round of the site. One that takes nothing would raise the
   /// mass of all others by what it sends, without end.
   Credit credit(Round round) const {
-    return full_rounds >= kLongWhile ? Credit::nothing
+    return habits.confirms_nothing() ? Credit::nothing
            : ignored(round)          ? Credit::own_model
                                      : Credit::whole;
   }
-  /// Notes the round's parcels, and whether one had more mass than it may.
-  void note_parcels(bool too_heavy);
-  /// Notes what it gave in the round, where it was made a parcel or not, by a site of this degree.
-  void note_giving(bool was_given, std::size_t own_degree);
-  /// Whether it takes, and gives less than any honest site does: for long, or in parcels that no
-  /// honest site makes.
-  bool gives_too_little() const { return lean >= kLongWhile; }
+  /// The round's parcels were taken in, by a site of this degree.
+  void note_intake(std::size_t own_degree);
 
   /// Blames the peer for harm to the model, done or tried, that no honest site does, in this round
   /// of the site. Once may be an accident; from the second time on the peer is barred for a while,

@@ -413,8 +413,7 @@ double PushSumMixing::counts_of(const Taken& taken, const ShareHeader& header,
   return std::min(header.mass, left);
 }
 
-Result<PushSumMixing::Pull> PushSumMixing::judge(std::size_t peer, const Share& share,
-                                                 bool own_model) {
+Result<PushSumMixing::Pull> PushSumMixing::judge(const Share& share, bool own_model) {
   const double mass = share.header.mass;
   HowFar far =
       share.floats ? how_far(share.encoding, static_cast<double>(share.whole) / mass) : HowFar();
@@ -433,9 +432,6 @@ Result<PushSumMixing::Pull> PushSumMixing::judge(std::size_t peer, const Share& 
   const bool counts_not = own_model || pull.absurd;
   pull.longest = counts_not ? 0 : bound_.reach(pull.length);
   pull.cut = pull.distance > pull.longest;
-  if (!own_model && std::exchange(noted_, peer) != peer) {
-    bound_.pulled(peer, pull.distance);
-  }
   pull.influence = {
       .moved = std::min(pull.distance, pull.longest) * share.counts / (mass_ + share.counts),
       .distance = pull.distance,
@@ -534,10 +530,13 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t peer, std::span<const std::by
     balance_.lowered += given;
     return TakenIn{.mass = given, .influence = {.parcels = 1}};
   }
-  const auto pull = judge(peer, share, own_model);
+  const auto pull = judge(share, own_model);
   Status status = pull.ok() ? apply(share, *pull) : pull.status();
   if (!status.ok()) {
     return status;
+  }
+  if (!own_model && std::exchange(noted_, peer) != peer) {
+    bound_.pulled(peer, pull->distance);
   }
   Taken& taken = taken_[peer];
   if (is_last(share.header)) {

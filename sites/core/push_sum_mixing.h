@@ -112,7 +112,8 @@ class PushSumMixing final : public Mixing {
   Share share_in(std::size_t peer, std::span<const std::byte> payload, bool own_model) const;
   /// The mass with which a parcel counts.
   double counts_of(const Taken& taken, const ShareHeader& header, bool own_model) const;
-  Result<Pull> judge(std::size_t peer, const Share& share, bool own_model);
+  /// How far the parcel pulls; v ← its values, where Pull::read says so.
+  Result<Pull> judge(const Share& share, bool own_model);
   /// p ← p + the parcel's share of values, its mass and its pull cut to what counts.
   Status apply(const Share& share, const Pull& pull);
   /// Piece of p, which is 0 where nothing has pulled.

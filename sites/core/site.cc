@@ -218,7 +218,9 @@ Status Site::offer() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     Neighbour& peer = peers_[k];
     const bool room = peer.out.items().size() < setup_.window;
-    peer.full_rounds += room || !peer.told() || peer.comes_to_model() ? 0U : 1U;
+    if (!room && peer.told() && !peer.comes_to_model()) {
+      peer.habits.note_full_window();
+    }
     if (peer.told() && room && !peer.draining) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
@@ -280,8 +282,7 @@ void Site::post(std::span<const Addressee> to) {
       continue;
     }
     any = reached[addressee.peer] = true;
-    peers_[addressee.peer].given = true;
-    peers_[addressee.peer].drawn += addressee.mass;
+    peers_[addressee.peer].habits.note_given(addressee.mass);
     const Sequence sequence = peers_[addressee.peer].out.push(
         {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
     outbox_.send(
@@ -435,7 +436,7 @@ void Site::take_in(std::size_t peer) {
       return;
     }
     from.influence.add(taken->influence);
-    from.drawn -= taken->counted;
+    from.habits.note_returned(taken->counted);
     from.part = part;
     from.freshness.note({.own = offered_, .theirs = theirs});
     from.in.apply_first(taken->mass);

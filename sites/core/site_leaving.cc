@@ -23,7 +23,8 @@ void Site::set_draining(const std::vector<DrainingPeer>& peers) {
 
 bool Site::quiet() const {
   return std::ranges::all_of(peers_, [](const Neighbour& peer) {
-    return !peer.heard() || (peer.in.pending().empty() && peer.silent_rounds >= kQuietRounds);
+    return !peer.heard() ||
+           (peer.in.pending().empty() && peer.habits.silent_rounds() >= kQuietRounds);
   });
 }
 

@@ -19,7 +19,8 @@
 // Nodes of one run have the same settings. What others say is not believed; a newcomer whose seed
 // answers that it has other settings ends. Of a seed that a store has named the node may be gone,
 // and its address another run's: such a seed is not asked any more, unless its lease is renewed
-// kRenewalsSeen times after that answer, which shows that a node of this store is there.
+// RosterSeeds::kRenewalsSeen times after that answer, which shows that a node of this store is
+// there.
 //
 // Thread safety: one thread at a time. Owns all it holds. Memory is bounded by `most` +
 // kMostBesides entries, and RosterBook::kMostForgotten that it remembers.

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <sotto/base/message.h>
-#include <sotto/study/plan/plan_screen.h>
 #include <sotto/study/plan/plan_guess.h>
+#include <sotto/study/plan/plan_screen.h>
 #include <sotto/study/plan/planned_run.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/simulation/simulated_run.h>

@@ -19,11 +19,11 @@ class RunStanding {
   /// The votes in the folder are of a run that ended so that another may follow.
   void votes_are_over() { votes_over_ = true; }
   /// This process founded the run that it is in.
-  void found() { votes_over_ = founded_ = true; }
+  void found() { votes_over_ = settled_ = true; }
   /// It gave up a run, in which it was a member in this stay.
   void give_up(const sites::History& run, std::uint32_t stay) {
     votes_over_ = true;
-    founded_ = stuck_ = false;
+    settled_ = stuck_ = false;
     given_up_ = run;
     stay_ = stay + 1;
   }
@@ -35,8 +35,8 @@ class RunStanding {
   /// run than theirs.
   bool look(bool is_member) {
     took_part_ = took_part_ || is_member;
-    const bool drops = is_member && votes_over_ && !founded_;
-    founded_ = founded_ || drops;
+    const bool drops = is_member && votes_over_ && !settled_;
+    settled_ = settled_ || drops;
     return drops;
   }
 
@@ -54,7 +54,7 @@ class RunStanding {
   sites::History given_up_{};
   std::uint32_t stay_ = 0;
   bool votes_over_ = false;
-  bool founded_ = false;  ///< or its votes were dropped, in the run that it is in
+  bool settled_ = false;  ///< no votes are left to drop: it founded its run, or has dropped them
   bool stuck_ = false;
   bool leaves_ = false;
   bool took_part_ = false;
