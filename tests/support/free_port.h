@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <random>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -22,7 +23,7 @@ inline sockaddr_in loopback(int port) {
   return address;
 }
 
-/// A socket that has a TCP port of loopback, any where `port` is 0; -1 where another has it.
+/// A socket that has a TCP port of loopback; -1 where another has it.
 inline int hold_port(int port) {
   const int holder = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
@@ -38,17 +39,17 @@ inline int hold_port(int port) {
 
 /// The first of `count` TCP ports of loopback in a row that nobody uses. They stay this process's:
 /// while the sockets that have them are there, and they stay to the end, the system gives the ports
-/// to nobody who asks for any, neither to a server nor to a connection; servers that set
-/// SO_REUSEADDR, as all here do, can listen at them.
+/// to no other server; servers that set SO_REUSEADDR, as all here do, can listen at them. They lie
+/// below those from which the system serves connections and datagrams that ask for any port
+/// (net.ipv4.ip_local_port_range): a datagram's would keep a node from the same number.
 inline int free_ports(int count) {
-  for (int attempt = 0; attempt < 1'000; ++attempt) {
-    std::vector<int> holders = {hold_port(0)};
-    REQUIRE(holders[0] >= 0);
-    sockaddr_in address{};
-    socklen_t size = sizeof address;
-    REQUIRE(::getsockname(holders[0], reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    const int first = ntohs(address.sin_port);
-    while (std::ssize(holders) < count && first + std::ssize(holders) <= 0xFFFF) {
+  constexpr int kFirst = 12'000;
+  constexpr int kPast = 32'000;
+  std::random_device random;
+  for (int attempt = 0; attempt < 10'000; ++attempt) {
+    const int first = kFirst + static_cast<int>(random() % (kPast - kFirst));
+    std::vector<int> holders;
+    while (std::ssize(holders) < count) {
       const int next = hold_port(first + static_cast<int>(holders.size()));
       if (next < 0) {
         break;
