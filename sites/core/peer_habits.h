@@ -18,9 +18,9 @@ inline constexpr Round kLongWhile = 64;
 
 class PeerHabits {
  public:
-  /// Its window had no room for the round's parcel.
+  /// The peer's window had no room for the round's parcel.
   void note_full_window() { ++full_rounds_; }
-  /// It was made a parcel of this mass.
+  /// A parcel of this mass was made for it.
   void note_given(double mass) {
     given_ = true;
     drawn_ += mass;
@@ -39,6 +39,7 @@ class PeerHabits {
     bool joining = false;  ///< it has got this site's model, and has not begun yet
     bool may_send = true;  ///< the exchange does not keep it from sending
   };
+  /// A round's parcels are about to be taken in.
   void note_arrivals(const Arrivals& round) {
     joining_rounds_ += round.joining ? 1U : 0U;
     const bool silent = round.heard && !round.any && !comes_to_model(round.joining);
@@ -68,6 +69,7 @@ class PeerHabits {
     bool gives = false;
     bool far_ahead = false;
   };
+  /// Takes the outcome of the round's comparison.
   void set(const Compared& compared) { compared_ = compared; }
 
   /// Whether it has got this site's model and has yet to begin: it waits for a second one, and
