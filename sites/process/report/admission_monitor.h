@@ -40,7 +40,7 @@ class AdmissionMonitor {
   static constexpr std::chrono::milliseconds kLongestSilence{600'000};
   /// Keys that are remembered as told, or as a peer's of before.
   static constexpr std::size_t kMostKeys = 8192;
-  /// So many connections that ended without a proof, since that was told, are a crowd, too.
+  /// Connections that ended without a proof, since that was told, which are a crowd, too.
   static constexpr std::uint64_t kManyLeft = 256;
 
   void look_at_keys(Round round);
