@@ -13,9 +13,9 @@ bool tells_of(const PlannedLie& lie, const PeerState& peer) {
       peer.barred || peer.blamed > 0 || peer.cut > 0 || peer.spoiled > 0 || habit == stays_far;
   switch (lie.kind) {
     case LieKind::takes:
-      return habit == takes || habit == sends_nothing;
-    case LieKind::swallows:
-      return habit == takes || habit == sends_nothing || habit == confirms_nothing;
+      return habit == takes || habit == sends_nothing || peer.refused;
+    case LieKind::swallows:  // one that denies what it has sent is refused, as if its state were old
+      return habit == takes || habit == sends_nothing || habit == confirms_nothing || peer.refused;
     case LieKind::mints:
       return habit == mints || habit == gives || absurd;
     case LieKind::stints:
