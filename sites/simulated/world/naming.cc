@@ -14,7 +14,8 @@ bool tells_of(const PlannedLie& lie, const PeerState& peer) {
   switch (lie.kind) {
     case LieKind::takes:
       return habit == takes || habit == sends_nothing || peer.refused;
-    case LieKind::swallows:  // one that denies what it has sent is refused, as if its state were old
+    case LieKind::swallows:  // one that denies what it has sent is refused, as if its state were
+                             // old
       return habit == takes || habit == sends_nothing || habit == confirms_nothing || peer.refused;
     case LieKind::mints:
       return habit == mints || habit == gives || absurd;

@@ -10,8 +10,8 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/study/plan/plan_screen.h>
 #include <sotto/study/plan/plan_guess.h>
+#include <sotto/study/plan/plan_screen.h>
 
 namespace sotto::test::plan_choice_test {
 
