@@ -1,25 +1,28 @@
 #include "naming.h"
 
 #include <algorithm>
-#include <array>
+#include <span>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
+
+#include <sotto/sites/simulated/lie_signs.h>
 
 namespace sotto::sitelab {
 namespace {
 
-using namespace std::string_view_literals;
-
-constexpr auto kTakes = std::to_array({"takes"sv, "sends-nothing"sv});
-constexpr auto kSwallows = std::to_array({"confirms-nothing"sv, "sends-nothing"sv, "takes"sv});
-constexpr auto kMints = std::to_array({"mints"sv});
-constexpr auto kKills = std::to_array({"barred"sv, "spoils"sv});
-constexpr auto kLate = std::to_array({"late"sv});
-constexpr auto kAhead = std::to_array({"far-ahead"sv});
-constexpr auto kStints = std::to_array({"takes"sv});
-constexpr auto kDenies = std::to_array({"confirms-nothing"sv});
-constexpr auto kBreaksRules = std::to_array({"offence"sv, "broke-rule"sv});
+/// The words by which a site says what a liar does, as status and metrics write them; the log's
+/// events are "peer-" and one of them.
+std::vector<std::string_view> words_for(LieKind kind) {
+  std::vector<std::string_view> words;
+  for (const LieSign& sign : lie_signs()) {
+    if (sign.lie == kind && sign.usual) {
+      words.push_back(sign.word);
+    }
+  }
+  return words;
+}
 
 bool is_event_of(const std::string& event, std::span<const std::string_view> words) {
   return std::ranges::any_of(
@@ -49,31 +52,6 @@ bool accuses(const std::string& event) {
 }
 
 }  // namespace
-
-std::span<const std::string_view> words_for(LieKind kind) {
-  switch (kind) {
-    case LieKind::takes:
-      return kTakes;
-    case LieKind::swallows:
-      return kSwallows;
-    case LieKind::mints:
-      return kMints;
-    case LieKind::kills:
-      return kKills;
-    case LieKind::late:
-      return kLate;
-    case LieKind::ahead:
-      return kAhead;
-    case LieKind::stints:
-      return kStints;
-    case LieKind::denies:
-      return kDenies;
-    case LieKind::garbles:
-    case LieKind::floods:
-      return kBreaksRules;
-  }
-  return {};
-}
 
 void Naming::see_status(Rank by, const SiteStatus& status) {
   for (std::size_t k = 0; k < status.listed.size(); ++k) {

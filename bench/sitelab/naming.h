@@ -7,9 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,10 +28,6 @@ struct NamedLiar {
   std::size_t status = 0;
   std::size_t metrics = 0;
 };
-
-/// The words by which a site says what a liar does, as status and metrics write them; the log's
-/// events are "peer-" and one of them.
-std::span<const std::string_view> words_for(LieKind kind);
 
 class Naming {
  public:
