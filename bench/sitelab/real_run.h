@@ -1,5 +1,5 @@
 // A run of real sites under faults (real_sites.h): begins and ends the faults of the plan, and
-// looks at the sites from outside while they run. sites/simulated/world/world.h does the same in
+// looks at the sites from outside while they run. sites/simulated/world/ does the same in
 // virtual time.
 //
 // One thread. One run an object.

@@ -1,5 +1,5 @@
 // A process that runs a site, and the disk that its site writes to: plain state of the simulation.
-// What it does is in world.h; what must hold of it in audit.h.
+// What it does is in round_player.h; what must hold of it in audit.h.
 //
 // One thread at a time. A disk may outlive many processes.
 #pragma once

@@ -14,9 +14,8 @@ namespace sotto::test::lie_signs_test {
 TEST_CASE("each kind of lie is told by a word, and each word is one of an event or a concern") {
   for (const LieKindInfo& kind : lie_kinds()) {
     CAPTURE(kind.name);
-    CHECK(std::ranges::any_of(lie_signs(), [&](const LieSign& sign) {
-      return sign.lie == kind.kind && sign.usual;
-    }));
+    CHECK(std::ranges::any_of(
+        lie_signs(), [&](const LieSign& sign) { return sign.lie == kind.kind && sign.usual; }));
   }
   for (const LieSign& sign : lie_signs()) {
     CAPTURE(sign.word);
