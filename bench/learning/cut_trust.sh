@@ -2,7 +2,7 @@
 # Cuts N people out of a list of ratings (source,target,rating,…) who all reach each other along
 # trust that is one-sided, and prints who of them trusts whom: "source,target" a line. Trust is a
 # rating above 0.
-#   examples/sites/cut-trust.sh "$SOTTO_DATA/trust/soc-sign-bitcoinalpha.csv" 8
+#   bench/learning/cut_trust.sh "$SOTTO_DATA/trust/soc-sign-bitcoinalpha.csv" 8
 #
 # An ear decomposition: the shortest cycle of one-sided trust through some person, then again and
 # again the shortest path of such trust that leaves what is there and comes back to it.

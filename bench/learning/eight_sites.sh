@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Eight sites along one-sided trust, as real people gave it, on real images that are split among
-# them; beside it the same model trained centrally on all images.
-#   SOTTO_DATA=FOLDER examples/sites/eight-sites.sh      with FOLDER/trust and FOLDER/mnist
+# them; beside it the same model trained centrally on all images. The exit status is 1 where the worst
+# site is more than a point below.
+#   SOTTO_DATA=FOLDER bench/learning/eight_sites.sh      with FOLDER/trust and FOLDER/mnist
 #   ROUNDS=600 PARTITION=iid|label|dirichlet:0.3 COMPRESSOR=none MODEL=mlp:64 LR=0.1 SCHEDULE=cosine
 set -euo pipefail
 : "${SOTTO_DATA:?set it to the folder with trust/ and mnist/}"
 here=$(cd "$(dirname "$0")" && pwd)
-source "$here/sites.sh"
+source "$here/../../examples/sites/sites.sh"
 
 rounds=${ROUNDS:-600}
 model=${MODEL:-mlp:64}
 lr=${LR:-0.1}
 schedule=${SCHEDULE:-cosine}
 task="mnist:$(cd "$SOTTO_DATA/mnist" && pwd)"
-edges=$("$here/cut-trust.sh" "$SOTTO_DATA/trust/soc-sign-bitcoinalpha.csv" 8)
+edges=$("$here/cut_trust.sh" "$SOTTO_DATA/trust/soc-sign-bitcoinalpha.csv" 8)
 trusts() { grep -qx "$1,$2" <<<"$edges"; }
 say() { if "$@"; then echo yes; else echo no; fi; }
 
@@ -41,7 +42,7 @@ echo "$(wc -l <<<"$edges") edges of trust among 8 sites: $(tr '\n' ' ' <<<"${edg
 for name in "${sites[@]}"; do start_site "$name"; done
 for name in "${sites[@]}"; do finish_site "$name"; done
 
-"$sotto" train --task "$task" --model "$model" --nodes 1 --algorithm dpsgd --topology complete \
+sotto train --task "$task" --model "$model" --nodes 1 --algorithm dpsgd --topology complete \
   --batch 256 --lr "$lr" --schedule "$schedule" --rounds "$rounds" --eval-every 0 --json "$work/central.json" --quiet
 central=$(final "$work/central.json" accuracy)
 printf '%-12s %s\n' site accuracy
