@@ -22,12 +22,12 @@ namespace {
 
 /// The identity of a stream from one incarnation to another: equal at both ends, and that of no
 /// other stream.
-sites::StreamId stream_of(sites::Incarnation from, sites::Incarnation to) {
-  return std::max<sites::StreamId>(from ^ std::rotl(to, 32), 1);
+StreamId stream_of(sites::Incarnation from, sites::Incarnation to) {
+  return std::max<StreamId>(from ^ std::rotl(to, 32), 1);
 }
 
-sites::MassAccount account_of(const DurableSite& site, int sites) {
-  sites::MassAccount account;
+MassAccount account_of(const DurableSite& site, int sites) {
+  MassAccount account;
   account.incarnation = site.state.incarnation;
   account.mass = site.state.mass;
   account.minted = site.state.minted;
@@ -35,7 +35,7 @@ sites::MassAccount account_of(const DurableSite& site, int sites) {
   account.peers.resize(static_cast<std::size_t>(sites));
   for (std::size_t k = 0; k < site.listed.size(); ++k) {
     const sites::PeerState& peer = site.peers[k];
-    sites::PeerAccount& with = account.peers[static_cast<std::size_t>(site.listed[k])];
+    PeerAccount& with = account.peers[static_cast<std::size_t>(site.listed[k])];
     with.to = peer.incarnation;
     with.stream = stream_of(account.incarnation, peer.incarnation);
     with.made = peer.given;
@@ -89,25 +89,25 @@ Result<std::optional<DurableSite>> read_durable(const FaultPlan& plan, const Sit
 }
 
 MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
-  std::vector<sites::MassAccount> accounts(static_cast<std::size_t>(sites));
-  for (sites::MassAccount& account : accounts) {
+  std::vector<MassAccount> accounts(static_cast<std::size_t>(sites));
+  for (MassAccount& account : accounts) {
     account.peers.resize(accounts.size());
   }
   MassAudit audit;
   for (const DurableSite& site : durable) {
-    sites::MassAccount& account = accounts[static_cast<std::size_t>(site.site)];
+    MassAccount& account = accounts[static_cast<std::size_t>(site.site)];
     account = account_of(site, sites);
     audit.minted += account.minted;
     audit.returned += account.returned;
     audit.held += account.mass;
     audit.worst_error = std::max(audit.worst_error, std::abs(account.imbalance()));
   }
-  std::vector<const sites::MassAccount*> all;
+  std::vector<const MassAccount*> all;
   all.reserve(accounts.size());
-  for (const sites::MassAccount& account : accounts) {
+  for (const MassAccount& account : accounts) {
     all.push_back(&account);
   }
-  audit.lost = sites::lost_mass(all);
+  audit.lost = lost_mass(all);
   audit.under_way = audit.minted + audit.returned - audit.held - audit.lost;
   return audit;
 }

@@ -1,6 +1,6 @@
 // What the durable states and the logs of real sites say once all have ended: where the mass is,
 // who was accused, and how soon a peer that died or hung was missed. The arithmetic is the
-// simulator's (sites/simulated/mass_accounts.h).
+// simulator's (sites/faults/mass_accounts.h).
 //
 // Pure functions but for reading files; one thread at a time.
 #pragma once
@@ -14,7 +14,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/mass_accounts.h>
+#include <sotto/sites/faults/mass_accounts.h>
 
 #include "bench/support/quantile.h"
 #include "site_files.h"

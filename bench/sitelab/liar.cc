@@ -14,10 +14,10 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/channels.h>
 #include <sotto/compress/registry.h>
+#include <sotto/sites/faults/lies.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/state/site_folder.h>
-#include <sotto/sites/simulated/lies.h>
 
 #include "site_files.h"
 
@@ -44,7 +44,7 @@ class LyingChannels final : public Channels {
   std::string address() const override { return channels_->address(); }
   Status send(Rank peer, std::span<const std::byte> message) override {
     Status status;
-    for (const auto& said : sites::lie_about(lie_, message, form_, random_)) {
+    for (const auto& said : lie_about(lie_, message, form_, random_)) {
       status = status.ok() ? channels_->send(peer, said) : status;
     }
     return status;
@@ -59,7 +59,7 @@ class LyingChannels final : public Channels {
   std::unique_ptr<Channels> channels_;
   const PlannedLie lie_;
   std::unique_ptr<Compressor> compressor_;
-  const sites::MessageForm form_;
+  const MessageForm form_;
   RandomStream random_;
 };
 

@@ -1,5 +1,5 @@
 // A listed site that lies, as a process of its own: it keeps the protocol of sites and the wire's,
-// and changes or holds back what it lets go as a simulated liar does (sites/simulated/lies.h). It
+// and changes or holds back what it lets go as a simulated liar does (sites/faults/lies.h). It
 // keeps no state, and has no monitor.
 //
 // One thread, beside those of its channels.
@@ -11,7 +11,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
 namespace sotto::sitelab {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/sites/simulated/lie_signs.h>
+#include <sotto/sites/faults/lie_signs.h>
 
 namespace sotto::sitelab {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
 #include "audit.h"
 #include "site_process.h"

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include <sotto/sites/simulated/fault_plan.h>
-#include <sotto/sites/simulated/fault_schedule.h>
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/fault_plan.h>
+#include <sotto/sites/faults/fault_schedule.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 #include "growth.h"
 #include "naming.h"
@@ -25,7 +25,7 @@
 
 namespace sotto::sitelab {
 
-class RealRun final : private sites::FaultTarget {
+class RealRun final : private FaultTarget {
  public:
   RealRun(const FaultPlan& plan, const RealOptions& options);
 
@@ -91,11 +91,11 @@ class RealRun final : private sites::FaultTarget {
 
   const FaultPlan& plan_;
   const RealOptions& options_;
-  sites::FaultSchedule faults_;
+  FaultSchedule faults_;
   std::size_t next_fault_ = 0;
   RealFleet fleet_;
   StateWatch states_;
-  sites::Liveness liveness_;
+  Liveness liveness_;
   const std::chrono::steady_clock::time_point start_;
   RunAudit audit_;
   Naming naming_;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
 #include "audit.h"
 #include "naming.h"

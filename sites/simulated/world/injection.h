@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include <sotto/sites/simulated/fault_schedule.h>
+#include <sotto/sites/faults/fault_schedule.h>
 
 #include "process_starter.h"
 #include "round_player.h"

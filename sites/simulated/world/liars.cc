@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <sotto/compress/registry.h>
-#include <sotto/sites/simulated/lies.h>
+#include <sotto/sites/faults/lies.h>
 
 namespace sotto::sites {
 

@@ -16,8 +16,8 @@
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/mass_accounts.h>
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/mass_accounts.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 #include "wires.h"
 
@@ -112,7 +112,7 @@ struct Process {
   std::optional<Handed> handed;
 
   bool running() const { return alive && !stopped; }
-  SiteView view() const {
+  ObservedSite view() const {
     return {.site = site,
             .running = running(),
             .waits_for_model = phase == ProcessPhase::waiting,

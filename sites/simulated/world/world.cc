@@ -62,12 +62,12 @@ void World::handle(const Event& event) {
 
 /// The onlooker's view of all sites at once.
 void World::look() {
-  std::vector<SiteView> sites;
+  std::vector<ObservedSite> sites;
   sites.reserve(state_.slots.size());
   for (Rank site = 0; site < state_.plan.sites; ++site) {
     const Process* process = state_.present(site);
     sites.push_back(process != nullptr && process->alive ? process->view()
-                                                         : SiteView{.site = site});
+                                                         : ObservedSite{.site = site});
   }
   std::vector<char> contested(state_.slots.size());
   for (const Process& process : state_.processes) {
@@ -210,24 +210,3 @@ double World::error_of_models() {
 }
 
 }  // namespace sotto::sites
-
-namespace sotto {
-
-SimulatedSitesReport simulate_sites(const FaultPlan& plan, const SimulatedSitesOptions& options) {
-  check_plan(plan);
-  const FaultPlan drawn = with_drawn_lies(plan, options.seed);
-  return sites::World(drawn, options).run();
-}
-
-void check_sites(const FaultPlan& plan) {
-  check_plan(plan);
-  FaultPlan moment = plan;
-  moment.duration = 1;
-  moment.faults.clear();
-  moment.random.reset();
-  moment.random_lies = {};
-  moment.rounds.reset();
-  (void)simulate_sites(moment, {});
-}
-
-}  // namespace sotto

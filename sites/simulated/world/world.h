@@ -5,7 +5,7 @@
 #pragma once
 
 #include <sotto/sim/network/event_queue.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 
 #include "injection.h"

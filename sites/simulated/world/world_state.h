@@ -14,9 +14,9 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/sim/network/event_queue.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
+#include <sotto/sites/faults/site_liveness.h>
 #include <sotto/sites/simulated/simulated_sites.h>
-#include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/topology.h>
 
 #include "audit.h"

@@ -1,9 +1,9 @@
-#include <sotto/sites/simulated/fault_schedule.h>
+#include <sotto/sites/faults/fault_schedule.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace sotto::sites {
+namespace sotto {
 
 FaultSchedule::FaultSchedule(const FaultPlan& plan, std::uint64_t seed, FaultTarget& target)
     : faults_(draw_faults(plan, seed)),
@@ -192,4 +192,4 @@ void FaultSchedule::end(std::size_t number) {
   }
 }
 
-}  // namespace sotto::sites
+}  // namespace sotto

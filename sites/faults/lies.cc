@@ -1,4 +1,4 @@
-#include <sotto/sites/simulated/lies.h>
+#include <sotto/sites/faults/lies.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,14 @@
 
 #include <sotto/sites/core/message.h>
 
-namespace sotto::sites {
+namespace sotto {
+
+using sites::Hello;
+using sites::MixingKind;
+using sites::Model;
+using sites::Parcel;
+using sites::Receipt;
+
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -136,7 +143,7 @@ Bytes garbage(std::size_t first, RandomStream& random) {
 
 std::vector<Bytes> lie_about(const PlannedLie& lie, std::span<const std::byte> message,
                              const MessageForm& form, RandomStream& random) {
-  const auto parsed = parse(message, form.dimension);
+  const auto parsed = sites::parse(message, form.dimension);
   const Bytes honest(message.begin(), message.end());
   if (!parsed.ok() || (lie.often < 1 && !(random.uniform() < lie.often))) {
     return {honest};
@@ -160,7 +167,7 @@ std::vector<Bytes> lie_about(const PlannedLie& lie, std::span<const std::byte> m
 }
 
 double mass_in(std::span<const std::byte> message, std::size_t dimension) {
-  const auto parsed = parse(message, dimension);
+  const auto parsed = sites::parse(message, dimension);
   const auto* parcel = parsed.ok() ? std::get_if<Parcel>(&*parsed) : nullptr;
   double mass = 0;
   if (parcel != nullptr && parcel->payload.size() >= kPayloadHeader) {
@@ -169,4 +176,4 @@ double mass_in(std::span<const std::byte> message, std::size_t dimension) {
   return mass;
 }
 
-}  // namespace sotto::sites
+}  // namespace sotto

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include <sotto/sites/simulated/lie_plan.h>
+#include <sotto/sites/faults/lie_plan.h>
 
 namespace sotto {
 

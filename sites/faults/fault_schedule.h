@@ -15,9 +15,9 @@
 #include <sotto/base/ids.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/time.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
-namespace sotto::sites {
+namespace sotto {
 
 /// The sites into which a FaultSchedule injects faults: their processes, links and lists of peers.
 class FaultTarget {
@@ -117,4 +117,4 @@ class FaultSchedule {
   std::array<std::uint64_t, kFaultKindCount> injected_ = {};
 };
 
-}  // namespace sotto::sites
+}  // namespace sotto

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/simulated/fault_schedule.h>
+#include <sotto/sites/faults/fault_schedule.h>
 
 namespace sotto::test::fault_schedule_test {
 

@@ -4,24 +4,24 @@
 #include <doctest/doctest.h>
 
 #include <sotto/sim/time.h>
-#include <sotto/sites/simulated/fault_plan.h>
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/fault_plan.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 namespace sotto::test::recovery_bound_test {
 
 TEST_CASE("what a plan of faults gives sites to recover does not wrap") {
   FaultPlan plan;
   plan.link.latency = kNever / 4;
-  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+  CHECK(recovery_bound(plan, 1000) == kNever);
   plan = {};
   plan.link.bytes_per_s = 1e-300;
-  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+  CHECK(recovery_bound(plan, 1000) == kNever);
   plan = {};
   plan.interval = std::numeric_limits<Round>::max();
-  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+  CHECK(recovery_bound(plan, 1000) == kNever);
   plan = {};
   plan.silence = plan.patience = kNever / 2;
-  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+  CHECK(recovery_bound(plan, 1000) == kNever);
 }
 
 }  // namespace sotto::test::recovery_bound_test

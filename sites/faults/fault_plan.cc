@@ -1,4 +1,4 @@
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
 #include <algorithm>
 #include <array>

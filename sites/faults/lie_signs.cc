@@ -1,4 +1,4 @@
-#include <sotto/sites/simulated/lie_signs.h>
+#include <sotto/sites/faults/lie_signs.h>
 
 #include <array>
 

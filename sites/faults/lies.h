@@ -11,14 +11,14 @@
 #include <sotto/base/philox.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/sites/core/mixing_kind.h>
-#include <sotto/sites/simulated/lie_plan.h>
+#include <sotto/sites/faults/lie_plan.h>
 
-namespace sotto::sites {
+namespace sotto {
 
 /// What the sites of a run have in common, whose messages are changed.
 struct MessageForm {
   std::size_t dimension = 0;  ///< elements of the model
-  MixingKind exchange = MixingKind::push_sum;
+  sites::MixingKind exchange = sites::MixingKind::push_sum;
   Compressor* compressor = nullptr;
 };
 
@@ -31,4 +31,4 @@ std::vector<std::vector<std::byte>> lie_about(const PlannedLie& lie,
 /// The mass that a parcel of push-sum says to hold; 0 for other messages.
 double mass_in(std::span<const std::byte> message, std::size_t dimension);
 
-}  // namespace sotto::sites
+}  // namespace sotto

@@ -17,7 +17,7 @@
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/lie_plan.h>
+#include <sotto/sites/faults/lie_plan.h>
 
 namespace sotto {
 

@@ -1,5 +1,5 @@
 // The words by which a lie is told: each kind has some, and sites do say them.
-#include <sotto/sites/simulated/lie_signs.h>
+#include <sotto/sites/faults/lie_signs.h>
 
 #include <algorithm>
 #include <string>

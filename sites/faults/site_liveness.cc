@@ -1,14 +1,18 @@
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-namespace sotto::sites {
+namespace sotto {
+
+using sites::MixingKind;
+using sites::PeerState;
+
 namespace {
 
 /// What a site says of a peer; null unless it lists it.
-const PeerState* of_peer(const SiteView& site, Rank peer) {
+const PeerState* of_peer(const ObservedSite& site, Rank peer) {
   const auto place = std::find(site.listed.begin(), site.listed.end(), peer);
   return place == site.listed.end()
              ? nullptr
@@ -53,10 +57,10 @@ Liveness::Liveness(const FaultPlan& plan, SimTime bound)
   }
 }
 
-Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
+Liveness::Trouble Liveness::look(SimTime now, std::span<const ObservedSite> sites,
                                  std::vector<char> contested, const Ways& ways) {
   contested_ = std::move(contested);
-  for (const SiteView& site : sites) {
+  for (const ObservedSite& site : sites) {
     if (site.running && lies_[static_cast<std::size_t>(site.site)] == 0) {
       if (auto trouble = look_at(now, site)) {
         return trouble;
@@ -78,7 +82,7 @@ Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
   return std::nullopt;
 }
 
-Liveness::Trouble Liveness::look_at(SimTime now, const SiteView& site) const {
+Liveness::Trouble Liveness::look_at(SimTime now, const ObservedSite& site) const {
   const SimTime since = std::max(site.moved, disturbed_[static_cast<std::size_t>(site.site)]);
   const SimTime most = plus(bound_, site.waits_for_model ? found_after_ : 0);
   if (now - since <= most) {
@@ -95,7 +99,7 @@ Liveness::Trouble Liveness::look_at(SimTime now, const SiteView& site) const {
                   site.waits_for_model ? "waits for a model" : "waits for sites", for_whom));
 }
 
-Liveness::Trouble Liveness::look_at(SimTime now, const SiteView& a, const SiteView& b,
+Liveness::Trouble Liveness::look_at(SimTime now, const ObservedSite& a, const ObservedSite& b,
                                     const Ways& ways) {
   Pair& pair = pairs_[static_cast<std::size_t>(a.site) * sites_ + static_cast<std::size_t>(b.site)];
   const PeerState* b_at_a = of_peer(a, b.site);
@@ -132,11 +136,12 @@ Liveness::Trouble Liveness::look_at(SimTime now, const SiteView& a, const SiteVi
   return look_at_stream(now, b, a);
 }
 
-Liveness::Trouble Liveness::look_at_replaced(SimTime now, const SiteView& process,
-                                             SimTime& alone_until, std::span<const SiteView> sites,
+Liveness::Trouble Liveness::look_at_replaced(SimTime now, const ObservedSite& process,
+                                             SimTime& alone_until,
+                                             std::span<const ObservedSite> sites,
                                              const Ways& ways) const {
   const auto hears = std::count_if(process.listed.begin(), process.listed.end(), [&](Rank peer) {
-    const SiteView& other = sites[static_cast<std::size_t>(peer)];
+    const ObservedSite& other = sites[static_cast<std::size_t>(peer)];
     return other.running && !contested(peer) && of_peer(other, process.site) != nullptr &&
            ways.open_both_ways(process.site, peer) && !ways.slowed(process.site, peer);
   });
@@ -153,7 +158,8 @@ Liveness::Trouble Liveness::look_at_replaced(SimTime now, const SiteView& proces
 
 /// What was sent is applied some time; and where the one sends to the other, more is sent for as
 /// long as both are there, whatever third parties do.
-Liveness::Trouble Liveness::look_at_stream(SimTime now, const SiteView& from, const SiteView& to) {
+Liveness::Trouble Liveness::look_at_stream(SimTime now, const ObservedSite& from,
+                                           const ObservedSite& to) {
   Way& way =
       ways_[static_cast<std::size_t>(from.site) * sites_ + static_cast<std::size_t>(to.site)];
   const PeerState& sender = *of_peer(from, to.site);
@@ -181,4 +187,4 @@ Liveness::Trouble Liveness::look_at_stream(SimTime now, const SiteView& from, co
                                receiver.applied, sender.sent, from.site, to_seconds(now - since)));
 }
 
-}  // namespace sotto::sites
+}  // namespace sotto

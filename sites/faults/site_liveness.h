@@ -19,21 +19,22 @@
 #include <sotto/base/ids.h>
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/topology/topology.h>
 
-namespace sotto::sites {
+namespace sotto {
 
 /// A site, as an onlooker sees its present process.
-struct SiteView {
+struct ObservedSite {
   Rank site = -1;
   bool running = false;  ///< whether it is there, and not stopped
   bool waits_for_model = false;
   SimTime moved = 0;                  ///< time when it last got on
   std::span<const Rank> listed = {};  ///< sites of its peers, by place
-  const SiteState* state = nullptr;
-  std::span<const PeerState> peers = {};  ///< states of its peers, by place
-  const Site* node = nullptr;  ///< site that says for whom it waits; null: it cannot be asked
+  const sites::SiteState* state = nullptr;
+  std::span<const sites::PeerState> peers = {};  ///< states of its peers, by place
+  const sites::Site* node =
+      nullptr;  ///< site that says for whom it waits; null: it cannot be asked
 };
 
 /// What lies between sites.
@@ -64,13 +65,14 @@ class Liveness {
   /// Looks at all sites, by number, and returns the first that waits for too long, and for what.
   /// `contested` says of which sites a replaced process runs: it takes channels away until it is
   /// told.
-  std::optional<std::pair<Rank, std::string>> look(SimTime now, std::span<const SiteView> sites,
+  std::optional<std::pair<Rank, std::string>> look(SimTime now, std::span<const ObservedSite> sites,
                                                    std::vector<char> contested, const Ways& ways);
   /// A process that was replaced ends once it can hear so from most of its neighbours, which it
   /// could not before `alone_until`.
-  std::optional<std::pair<Rank, std::string>> look_at_replaced(SimTime now, const SiteView& process,
+  std::optional<std::pair<Rank, std::string>> look_at_replaced(SimTime now,
+                                                               const ObservedSite& process,
                                                                SimTime& alone_until,
-                                                               std::span<const SiteView> sites,
+                                                               std::span<const ObservedSite> sites,
                                                                const Ways& ways) const;
   /// From a disturbance of either until the two were in touch again.
   SimTime worst_recovery() const { return worst_recovery_; }
@@ -84,13 +86,13 @@ class Liveness {
     SimTime asked_since = kNever;  ///< beginning of a recovery under way
   };
   struct Way {
-    Sequence applied = 0;
+    sites::Sequence applied = 0;
     SimTime since = 0;
   };
 
-  Trouble look_at(SimTime now, const SiteView& site) const;
-  Trouble look_at(SimTime now, const SiteView& a, const SiteView& b, const Ways& ways);
-  Trouble look_at_stream(SimTime now, const SiteView& from, const SiteView& to);
+  Trouble look_at(SimTime now, const ObservedSite& site) const;
+  Trouble look_at(SimTime now, const ObservedSite& a, const ObservedSite& b, const Ways& ways);
+  Trouble look_at_stream(SimTime now, const ObservedSite& from, const ObservedSite& to);
 
   bool contested(Rank site) const { return contested_[static_cast<std::size_t>(site)] != 0; }
 
@@ -106,4 +108,4 @@ class Liveness {
   SimTime worst_recovery_ = 0;
 };
 
-}  // namespace sotto::sites
+}  // namespace sotto

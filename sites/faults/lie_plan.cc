@@ -1,4 +1,4 @@
-#include <sotto/sites/simulated/lie_plan.h>
+#include <sotto/sites/faults/lie_plan.h>
 
 #include <algorithm>
 #include <array>

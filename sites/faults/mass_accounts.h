@@ -20,15 +20,15 @@
 #include <sotto/base/ids.h>
 #include <sotto/sites/core/message.h>
 
-namespace sotto::sites {
+namespace sotto {
 
 /// A stream of parcels from one incarnation to another; each gets its own number.
 using StreamId = std::uint64_t;
 
 /// A parcel that was made, and may still arrive.
-struct Made {
-  Incarnation from = 0;
-  Sequence sequence = 0;
+struct MadeParcel {
+  sites::Incarnation from = 0;
+  sites::Sequence sequence = 0;
   StreamId stream = 0;
   double mass = 0;
 };
@@ -37,13 +37,13 @@ struct Made {
 struct PeerAccount {
   // What it sends.
   StreamId stream = 0;
-  Incarnation to = 0;
+  sites::Incarnation to = 0;
   double made = 0;    ///< mass of parcels made in this stream
   double closed = 0;  ///< mass of parcels made in earlier streams
-  std::deque<Made> recent;
-  Sequence written_off = 0;  ///< last parcel written off, as the site was off the list
+  std::deque<MadeParcel> recent;
+  sites::Sequence written_off = 0;  ///< last parcel written off, as the site was off the list
   // What it hears.
-  std::deque<Incarnation> past;  ///< the other site's incarnations that were replaced
+  std::deque<sites::Incarnation> past;  ///< the other site's incarnations that were replaced
   StreamId heard = 0;
   double applied = 0;         ///< mass applied of this stream
   double applied_before = 0;  ///< mass applied of earlier streams
@@ -51,7 +51,7 @@ struct PeerAccount {
 
 /// A site's account: what it holds, and what went each way.
 struct MassAccount {
-  Incarnation incarnation = 0;
+  sites::Incarnation incarnation = 0;
   double mass = 0;
   double minted = 0;
   double returned = 0;  ///< mass made, less what was taken away, to come back to 1
@@ -123,4 +123,4 @@ inline double lost_mass(std::span<const MassAccount* const> accounts) {
   return lost;
 }
 
-}  // namespace sotto::sites
+}  // namespace sotto
