@@ -17,8 +17,8 @@
 #include <sotto/sites/faults/site_liveness.h>
 
 #include "growth.h"
-#include "naming.h"
 #include "real_fleet.h"
+#include "real_naming.h"
 #include "real_sites.h"
 #include "run_audit.h"
 #include "state_watch.h"
@@ -58,7 +58,7 @@ class RealRun final : private FaultTarget {
   void ask_for_metrics();
   void end_all();
 
-  // The faults of the plan (injection.cc).
+  // The faults of the plan (real_injection.cc).
   void inject_and_end();
   void reach(Rank site, FaultMoment moment);
   void expect_missed(Rank site, bool stopped);
@@ -98,7 +98,7 @@ class RealRun final : private FaultTarget {
   Liveness liveness_;
   const std::chrono::steady_clock::time_point start_;
   RunAudit audit_;
-  Naming naming_;
+  RealNaming naming_;
   Footprints footprints_;
   std::vector<End> ends_;
   std::vector<Begin> begins_;

@@ -23,9 +23,9 @@
 #include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 
-#include "audit.h"
 #include "growth.h"
-#include "naming.h"
+#include "real_audit.h"
+#include "real_naming.h"
 
 namespace sotto::sitelab {
 

@@ -14,7 +14,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/sites/faults/fault_plan.h>
 
-#include "audit.h"
+#include "real_audit.h"
 #include "site_process.h"
 
 namespace sotto::sitelab {
@@ -29,10 +29,10 @@ struct NamedLiar {
   std::size_t metrics = 0;
 };
 
-class Naming {
+class RealNaming {
  public:
   /// The plan must outlive it.
-  explicit Naming(const FaultPlan& plan) : plan_(plan) {}
+  explicit RealNaming(const FaultPlan& plan) : plan_(plan) {}
 
   /// What the honest site `by` says at one time, or has said so far.
   void see_status(Rank by, const SiteStatus& status);

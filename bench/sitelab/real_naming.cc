@@ -1,4 +1,4 @@
-#include "naming.h"
+#include "real_naming.h"
 
 #include <algorithm>
 #include <span>
@@ -53,7 +53,7 @@ bool accuses(const std::string& event) {
 
 }  // namespace
 
-void Naming::see_status(Rank by, const SiteStatus& status) {
+void RealNaming::see_status(Rank by, const SiteStatus& status) {
   for (std::size_t k = 0; k < status.listed.size(); ++k) {
     const Rank peer = status.listed[k];
     const PlannedLie* lie = plan_.lie_of(peer);
@@ -63,7 +63,7 @@ void Naming::see_status(Rank by, const SiteStatus& status) {
   }
 }
 
-void Naming::see_metrics(Rank by, const std::string& text) {
+void RealNaming::see_metrics(Rank by, const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     for (const PlannedLie& lie : plan_.lies) {
@@ -76,7 +76,7 @@ void Naming::see_metrics(Rank by, const std::string& text) {
   }
 }
 
-void Naming::see_log(Rank by, const std::vector<LogEntry>& log) {
+void RealNaming::see_log(Rank by, const std::vector<LogEntry>& log) {
   for (const LogEntry& entry : log) {
     if (entry.peer < 0) {
       continue;
@@ -90,7 +90,7 @@ void Naming::see_log(Rank by, const std::vector<LogEntry>& log) {
   }
 }
 
-std::vector<NamedLiar> Naming::named(const std::vector<std::vector<Rank>>& neighbours) const {
+std::vector<NamedLiar> RealNaming::named(const std::vector<std::vector<Rank>>& neighbours) const {
   std::vector<NamedLiar> all;
   for (const PlannedLie& lie : plan_.lies) {
     for (const Rank site : lie.sites) {

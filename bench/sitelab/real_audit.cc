@@ -1,4 +1,4 @@
-#include "audit.h"
+#include "real_audit.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "liar.h"
+#include "real_liar.h"
 
 #include <algorithm>
 #include <chrono>
