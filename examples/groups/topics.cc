@@ -15,14 +15,10 @@
 // The sites are threads here; for processes take another transport and store.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -31,11 +27,11 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/comm/stores.h>
-#include <sotto/comm/transport.h>
 #include <sotto/groups/count_exchange.h>
 #include <sotto/groups/program.h>
-#include <sotto/trainers/driver.h>
-#include <sotto/trainers/node_transport.h>
+#include <sotto/trainers/program_run.h>
+
+#include "corpus.h"
 
 namespace {
 
@@ -43,86 +39,7 @@ constexpr std::size_t kTopics = 20;
 constexpr double kAlpha = 0.1;
 constexpr double kBeta = 0.01;
 constexpr int kSweeps = 12;
-constexpr std::uint64_t kSeed = 7;
 using Counts = std::vector<std::int32_t>;
-
-/// Documents as numbers of words.
-struct Corpus {
-  std::vector<std::vector<std::uint32_t>> documents;
-  std::size_t words = 0;  ///< V
-
-  std::size_t tokens() const {
-    return std::accumulate(
-        documents.begin(), documents.end(), std::size_t{0},
-        [](std::size_t sum, const auto& document) { return sum + document.size(); });
-  }
-};
-
-/// 600 documents of 40 words, each mostly of one of 5 topics of 60 words of their own.
-Corpus drawn_corpus() {
-  constexpr std::size_t kDrawnTopics = 5;
-  constexpr std::size_t kOwnWords = 60;
-  Corpus corpus{.documents = std::vector<std::vector<std::uint32_t>>(600),
-                .words = kDrawnTopics * kOwnWords};
-  sotto::RandomStream random({.seed = kSeed});
-  for (auto& document : corpus.documents) {
-    const std::uint64_t main = random.below(kDrawnTopics);
-    for (int token = 0; token < 40; ++token) {
-      const std::uint64_t topic = random.below(5) > 0 ? main : random.below(kDrawnTopics);
-      document.push_back(static_cast<std::uint32_t>(topic * kOwnWords + random.below(kOwnWords)));
-    }
-  }
-  return corpus;
-}
-
-/// The documents of a text, of letters alone; words that come up less than 5 times, and the 60 that
-/// come up most, are left out.
-Corpus read_corpus(const char* path) {
-  std::ifstream in(path);
-  std::vector<std::vector<std::string>> documents(1);
-  for (std::string line; std::getline(in, line);) {
-    if (line.empty()) {
-      documents.emplace_back();
-    }
-    std::string word;
-    for (const char c : line + " ") {
-      if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
-        word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      } else if (!word.empty()) {
-        documents.back().push_back(std::move(word));
-        word.clear();
-      }
-    }
-  }
-  std::map<std::string, std::size_t> times;
-  for (const auto& document : documents) {
-    for (const std::string& word : document) {
-      ++times[word];
-    }
-  }
-  std::vector<std::pair<std::size_t, std::string>> by_times;
-  for (const auto& [word, count] : times) {
-    by_times.emplace_back(count, word);
-  }
-  std::ranges::sort(by_times, std::greater());
-  std::map<std::string, std::uint32_t> numbers;
-  for (std::size_t k = 60; k < by_times.size() && by_times[k].first >= 5; ++k) {
-    numbers.emplace(by_times[k].second, static_cast<std::uint32_t>(numbers.size()));
-  }
-  Corpus corpus{.documents = {}, .words = numbers.size()};
-  for (const auto& document : documents) {
-    std::vector<std::uint32_t> known;
-    for (const std::string& word : document) {
-      if (const auto number = numbers.find(word); number != numbers.end()) {
-        known.push_back(number->second);
-      }
-    }
-    if (!known.empty()) {
-      corpus.documents.push_back(std::move(known));
-    }
-  }
-  return corpus;
-}
 
 /// One site: every p-th document.
 class Site final : public sotto::Program {
@@ -240,26 +157,19 @@ struct Outcome {
 Outcome run_site(sotto::Rank rank, int sites, const Corpus& corpus,
                  const std::shared_ptr<sotto::Store>& store) {
   std::vector<float> none(1);  // the counts are the model
-  sotto::ProgramAlgorithm node(
+  sotto::ProgramRun<Site> run(
       {.rank = rank, .nodes = sites, .grid = "site=" + std::to_string(sites), .parameters = none},
+      {.store = store},
       [&](const sotto::ProgramNode& at) { return std::make_unique<Site>(at, corpus); });
-  sotto::TransportOptions options = sotto::transport_options(node.peers(), rank, sites);
-  options.store = store;
-  const auto transport = sotto::make_transport("inproc", options);
   Outcome outcome;
-  sotto::Status status = transport.status();
-  if (status.ok()) {
-    sotto::Driver driver(node, **transport, {.rank = rank});
-    const auto& site = dynamic_cast<const Site&>(node.program());
-    for (int round = 0; round <= kSweeps && status.ok(); ++round) {
-      status = driver.begin_round();
-      status = status.ok() ? driver.gradient_ready(none) : status;
-      status = status.ok() ? driver.drain() : status;
-      outcome.log_likelihoods.push_back(site.log_likelihood());
-    }
-    outcome.counts = site.counts();
-    outcome.bytes = site.bytes();
+  sotto::Status status;
+  for (int round = 0; round <= kSweeps && status.ok(); ++round) {
+    status = run.step();
+    status = status.ok() ? run.finish() : status;
+    outcome.log_likelihoods.push_back(run.program().log_likelihood());
   }
+  outcome.counts = run.program().counts();
+  outcome.bytes = run.program().bytes();
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
   }

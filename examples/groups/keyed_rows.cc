@@ -12,11 +12,9 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/comm/stores.h>
-#include <sotto/comm/transport.h>
 #include <sotto/groups/keyed_link.h>
 #include <sotto/groups/program.h>
-#include <sotto/trainers/driver.h>
-#include <sotto/trainers/node_transport.h>
+#include <sotto/trainers/program_run.h>
 
 namespace {
 
@@ -114,33 +112,19 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
   for (float& weight : weights) {
     weight = static_cast<float>(random.normal()) * (rank == 0 ? 1.0F : 0.1F);
   }
-  sotto::ProgramAlgorithm node(
+  sotto::ProgramRun<Half> run(
       {.rank = rank, .nodes = kNodes, .grid = "stage=2", .parameters = weights, .seed = 1},
-      [](const sotto::ProgramNode& at) { return std::make_unique<Half>(at); });
-  sotto::TransportOptions options = sotto::transport_options(node.peers(), rank, kNodes);
-  options.store = store;
-  const auto transport = sotto::make_transport("inproc", options);
-  if (!transport.ok()) {
-    std::fprintf(stderr, "%s\n", transport.status().message().c_str());
-    return false;
-  }
-  sotto::Driver driver(node, **transport, {.rank = rank});
-  const std::vector<float> input(weights.size());  // the program makes its own gradients
+      {.store = store});
   sotto::Status status;
   for (int round = 0; round < 2000 && status.ok(); ++round) {
-    status = driver.begin_round();
-    if (status.ok()) {
-      status = driver.gradient_ready(input);
-    }
+    status = run.step();
   }
-  if (status.ok()) {
-    status = driver.drain();
-  }
+  status = status.ok() ? run.finish() : status;
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return false;
   }
-  const auto& half = dynamic_cast<const Half&>(node.program());
+  const Half& half = run.program();
   if (rank == 0) {
     return true;
   }

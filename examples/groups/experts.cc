@@ -11,11 +11,9 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/comm/stores.h>
-#include <sotto/comm/transport.h>
 #include <sotto/groups/program_gradient.h>
 #include <sotto/groups/programs/expert_exchange.h>
-#include <sotto/trainers/driver.h>
-#include <sotto/trainers/node_transport.h>
+#include <sotto/trainers/program_run.h>
 
 namespace {
 
@@ -163,45 +161,25 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
   for (float& weight : gate) {
     weight = static_cast<float>(random.normal());
   }
-  Layer* layer = nullptr;
-  sotto::ProgramGradient node(
+  sotto::ProgramRun<Layer> run(
       {.rank = rank, .nodes = kNodes, .grid = "expert=4", .parameters = gate, .seed = 4},
-      [&layer](const sotto::ProgramNode& at) {
-        auto made = std::make_unique<Layer>(at);
-        layer = made.get();
-        return made;
-      },
-      {.axis = "expert", .step_rule = {.learning_rate = kRate}});
-  sotto::TransportOptions options = sotto::transport_options(node.peers(), rank, kNodes);
-  options.store = store;
-  const auto transport = sotto::make_transport("inproc", options);
-  if (!transport.ok()) {
-    std::fprintf(stderr, "%s\n", transport.status().message().c_str());
-    return false;
-  }
-  sotto::Driver driver(node, **transport, {.rank = rank});
-  const std::vector<float> input(gate.size());  // the layer makes its own gradient
+      {.store = store}, {.axis = "expert", .step_rule = {.learning_rate = kRate}});
   constexpr int kRounds = 600;
   double first = 0;
   double last = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    sotto::Status status = driver.begin_round();
-    if (status.ok()) {
-      status = driver.gradient_ready(input);
-    }
-    if (!status.ok()) {
-      std::fprintf(stderr, "%s\n", status.message().c_str());
-      return false;
-    }
-    first += round < 20 ? layer->loss() / 20 : 0;
-    last += round >= kRounds - 20 ? layer->loss() / 20 : 0;
+  sotto::Status status;
+  for (int round = 0; round < kRounds && status.ok(); ++round) {
+    status = run.step();
+    first += round < 20 ? run.program().loss() / 20 : 0;
+    last += round >= kRounds - 20 ? run.program().loss() / 20 : 0;
   }
-  if (const sotto::Status drained = driver.drain(); !drained.ok()) {
-    std::fprintf(stderr, "%s\n", drained.message().c_str());
+  status = status.ok() ? run.finish() : status;
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.message().c_str());
     return false;
   }
   std::printf("node %d: loss %.3f, then %.3f; at most %llu bytes of rows a round\n", rank, first,
-              last, static_cast<unsigned long long>(node.volume().all_sent().bytes));
+              last, static_cast<unsigned long long>(run.volume().all_sent().bytes));
   return last < first / 5;
 }
 
