@@ -31,7 +31,7 @@ namespace internal {
 /// The rounds of an algorithm that is a program, whatever program that is.
 class ProgramRounds {
  public:
-  /// Of a node that is made; connects nothing yet.
+  /// Connects nothing yet.
   ProgramRounds(std::unique_ptr<Algorithm> node, const ProgramSetup& setup, ProgramMeeting meeting);
 
   Status step();

@@ -73,7 +73,7 @@ std::vector<std::vector<std::string>> files_in(const std::vector<fs::path>& fold
   return files;
 }
 
-/// Those of a script, without what goes on in a next line.
+/// The lines of a script, without the mark of those that go on in the next one.
 std::vector<std::string> script_lines(const fs::path& path) {
   std::vector<std::string> lines = lines_of(path);
   for (std::string& line : lines) {

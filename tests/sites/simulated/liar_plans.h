@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
-#include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/sites/faults/site_liveness.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/topology/registry.h>
 
 #include "sites/simulated/fault_plans.h"
