@@ -15,6 +15,7 @@ set(SOTTO_LIBRARIES
     sites_epochs
     sites_process
     sites_live
+    sites_faults
     sites_simulated)
 
 # Components that are libraries apart, each with the variable that says whether it is built:

@@ -22,7 +22,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/site_access.h>
 
 namespace sotto {

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
+#include <sotto/sites/faults/site_liveness.h>
 #include <sotto/sites/simulated/simulated_sites.h>
-#include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/registry.h>
 
 #include "sites/simulated/fault_plans.h"
@@ -160,7 +160,7 @@ inline FaultPlan without_liars(FaultPlan plan) {
 /// Whether a site has a neighbour that does not lie. One that has none goes at the pace of liars.
 inline bool has_honest_neighbour(const FaultPlan& plan, Rank site) {
   const auto graph = make_topology(plan.graph, plan.sites);
-  return std::ranges::any_of(sites::neighbours(*graph, site),
+  return std::ranges::any_of(neighbours(*graph, site),
                              [&](Rank peer) { return plan.lie_of(peer) == nullptr; });
 }
 
