@@ -37,19 +37,43 @@ void blame(std::span<Suspect> suspects, double step, bool at_once) {
 
 }  // namespace
 
-void Conduct::begin_intake(Neighbours& peers, const Pace& pace, const RoundTime& time,
-                           bool all_send) {
+void Conduct::begin_intake(Neighbours& peers, const Pace& pace, const IntakeRound& round) {
+  bool late = false;
   for (Neighbour& peer : peers) {
     peer.influence = {};
     peer.part = 0;
     if (peer.heard() && !peer.channel.joining) {
-      peer.punctuality.note(!pace.outstanding(peer), time);
+      const bool in_time = !pace.outstanding(peer);
+      late = late || (!in_time && peer.punctuality.waited_for());
+      peer.punctuality.note(in_time, round.time);
       peer.lead.note(pace.behind(peer), peer.punctuality.waited_for());
     }
     peer.habits.note_arrivals({.any = !peer.in.pending().empty(),
                                .heard = peer.heard(),
                                .joining = peer.channel.joining,
-                               .may_send = all_send});
+                               .may_send = round.all_send,
+                               .newcomer_part = round.newcomer_part});
+  }
+  note_time(peers, late, round.time);
+}
+
+void Conduct::note_time(Neighbours& peers, bool late, const RoundTime& time) {
+  account_.note(late, time);
+  if (!account_.overdrawn()) {
+    return;
+  }
+  // Nobody has overdrawn its own account; the one that was late most often is given up.
+  Neighbour* latest = nullptr;
+  for (Neighbour& peer : peers) {
+    const Punctuality& its = peer.punctuality;
+    if (peer.heard() && its.waited_for() &&
+        (latest == nullptr || its.late_rounds() > latest->punctuality.late_rounds())) {
+      latest = &peer;
+    }
+  }
+  account_ = {};
+  if (latest != nullptr) {
+    latest->punctuality.give_up();
   }
 }
 

@@ -218,9 +218,7 @@ Status Site::offer() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     Neighbour& peer = peers_[k];
     const bool room = peer.out.items().size() < setup_.window;
-    if (!room && peer.told() && !peer.comes_to_model()) {
-      peer.habits.note_full_window();
-    }
+    peer.habits.note_offer(!room && peer.told(), peer.channel.joining);
     if (peer.told() && room && !peer.draining) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
@@ -387,7 +385,12 @@ void Site::begin_intake() {
   // may not have either.
   const bool all_send =
       mixing_->secure_sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
-  Conduct::begin_intake(peers_, pace(), time_, all_send);
+  const bool timed = setup_.newcomer_s > 0 && time_.lasted > 0;
+  conduct_.begin_intake(
+      peers_, pace(),
+      {.time = time_,
+       .all_send = all_send,
+       .newcomer_part = timed ? time_.lasted / setup_.newcomer_s : 1.0 / kNewcomerRounds});
   time_ = {};
 }
 

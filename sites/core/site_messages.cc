@@ -276,8 +276,10 @@ void Site::fence() {
   // Peers that are away count, too: a single one must not end a site while the others are down, or
   // have not said anything yet. One that is gone for good should be taken off the list.
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
-  const auto may_know = std::ranges::count_if(peers_, [](const Neighbour& peer) {
-    return peer.claims_newer || peer.known.incarnation != 0;
+  // A site that has yet to begin has met none or a few of them.
+  const bool waiting = phase_ == Phase::waiting;
+  const auto may_know = std::ranges::count_if(peers_, [waiting](const Neighbour& peer) {
+    return waiting || peer.claims_newer || peer.known.incarnation != 0;
   });
   if (2 * claims > may_know) {
     outbox_.clear();
