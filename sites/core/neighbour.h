@@ -15,7 +15,7 @@
 #include <sotto/sites/core/hello_verdict.h>
 #include <sotto/sites/core/lead.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/influence.h>
 #include <sotto/sites/core/parcel_stream.h>
 #include <sotto/sites/core/peer_habits.h>
 #include <sotto/sites/core/punctuality.h>
