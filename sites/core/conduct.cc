@@ -119,8 +119,9 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
     const bool owes = peer.entry.hears && peer.channel.tells_us ? peer.habits.gives_too_little()
                                                                 : !has_other_income;
     const double drawn = peer.habits.drawn();
-    // Along an edge that is used one way more goes that way, whoever is honest.
-    const bool both_ways = peer.told() && peer.heard();
+    // Along an edge that this site's list uses one way more goes that way, whoever is honest. What
+    // the peer's list says is the peer's word.
+    const bool both_ways = peer.entry.tells && peer.heard();
     peer.habits.set({.takes = drained() && drawn > much && !peer.observer && owes,
                      .gives = both_ways && high_rounds_ >= kLongWhile &&
                               -drawn > much * round.mass.value_or(0) / 2,

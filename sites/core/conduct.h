@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/neighbours.h>
 #include <sotto/sites/core/pace.h>
 #include <sotto/sites/core/patience_account.h>

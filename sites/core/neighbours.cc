@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 
 namespace sotto::sites {
 

@@ -77,7 +77,7 @@ class PeerHabits {
   /// What a comparison with the others has shown, in this round.
   struct Compared {
     bool takes = false;
-    bool gives = false;
+    bool gives = false;  ///< much more mass than it takes, and this site has too much
     bool far_ahead = false;
   };
   /// Takes the outcome of the round's comparison.
@@ -94,6 +94,8 @@ class PeerHabits {
   /// Whether it takes, and gives less than any honest site does: for long, or in parcels that no
   /// honest site makes.
   bool gives_too_little() const { return lean_ >= kLongWhile; }
+  /// Whether it gives much more mass than it takes, to a site that would give it as much.
+  bool gives_much() const { return compared_.gives; }
   /// Latest rounds in a row in which it was heard, and sent no parcel.
   Round silent_rounds() const { return silent_rounds_; }
   /// Mass that it was given less mass that it gave; what was long ago counts less and less.

@@ -82,8 +82,8 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
   const Neighbours::Moves moves = peers_.update(list);
   beginning_.rearrange(moves.to);
   models_.rearrange(moves.to);
-  mixing_->rearrange(moves.from);
-  if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
+  mixing_.model->rearrange(moves.from);
+  if (SecureSum* sum = mixing_.sum(); sum != nullptr) {
     std::vector<std::string> names;
     for (const SitePeer& entry : list) {
       names.push_back(entry.name);
@@ -151,7 +151,7 @@ void Site::take_over_model() {
 }
 
 void Site::begin() {
-  mixing_->begin();
+  mixing_.model->begin();
   if (outer_) {
     outer_->begin(setup_.parameters);
   }
@@ -169,9 +169,9 @@ void Site::give_up() {
   past_.add({incarnation_, setup_.life});
   incarnation_ = setup_.incarnation;
   ++resets_;
-  mixing_->give_up();
+  mixing_.model->give_up();
   for (std::size_t k = 0; k < peers_.size(); ++k) {
-    mixing_->forget(k);
+    mixing_.model->forget(k);
     close(k);
     // What still comes on its channel is about the incarnation that is gone.
     peers_[k].hang_up();
@@ -193,7 +193,7 @@ Status Site::step(std::span<const float> gradient) {
   check(phase_ == Phase::training, "a site steps between ready and offer");
   check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
   const Round number = round_ * setup_.communication_interval + steps_;
-  if (Status status = mixing_->step(number, gradient); !status.ok()) {
+  if (Status status = mixing_.model->step(number, gradient); !status.ok()) {
     return here(status);
   }
   ++steps_;
@@ -224,7 +224,7 @@ Status Site::offer() {
     }
   }
   if (Status status =
-          mixing_->offer(rounding_key(setup_.seed, incarnation_, round_), peers_.tells(), to);
+          mixing_.model->offer(rounding_key(setup_.seed, incarnation_, round_), peers_.tells(), to);
       !status.ok()) {
     return here(status);
   }
@@ -253,7 +253,8 @@ void Site::confirm(std::size_t peer) {
                                     .applied = to.in.durable(),
                                     .round = offered_,
                                     .own_steps = planned_,
-                                    .wants_whole = mixing_->wants_whole(peer)}));
+                                    .wants_whole = mixing_.copies != nullptr &&
+                                                   mixing_.copies->wants_whole(peer)}));
 }
 
 Status Site::weigh_steps() {
@@ -269,7 +270,7 @@ Status Site::weigh_steps() {
     }
   }
   const double factor = sum / sites / static_cast<double>(planned_);
-  return factor == 1 ? Status() : mixing_->stretch(static_cast<float>(factor));
+  return factor == 1 ? Status() : mixing_.model->stretch(static_cast<float>(factor));
 }
 
 void Site::post(std::span<const Addressee> to) {
@@ -298,7 +299,7 @@ void Site::post(std::span<const Addressee> to) {
 
 std::vector<std::size_t> Site::awaited() const {
   if (sum_round_.asked()) {
-    return SumRound::awaited(peers_, mixing_->secure_sum()->owed());
+    return SumRound::awaited(peers_, mixing_.sum()->owed());
   }
   std::vector<std::size_t> awaited;
   const SumHope hope = phase_ == Phase::offered ? hope_of_sum() : SumHope::enough;
@@ -321,7 +322,7 @@ std::vector<std::size_t> Site::awaited() const {
 Pace Site::pace() const {
   return {.own = std::max(offered_, round_),  // a newcomer has offered none in its first round
           .slack = setup_.slack,
-          .sums = mixing_->secure_sum() != nullptr};
+          .sums = mixing_.sum() != nullptr};
 }
 
 Status Site::collect() {
@@ -331,7 +332,7 @@ Status Site::collect() {
     return {};
   }
   if (sum_round_.asked()) {
-    sum_round_.end(peers_, mixing_->secure_sum()->owed());
+    sum_round_.end(peers_, mixing_.sum()->owed());
   } else {
     begin_intake();
   }
@@ -345,16 +346,16 @@ Status Site::collect() {
                        .part = peers_[k].part});
     }
   }
-  if (Status status = mixing_->mix(peers_.size(), mixed); !status.ok()) {
+  if (Status status = mixing_.model->mix(peers_.size(), mixed); !status.ok()) {
     return here(status);
   }
   const bool weighs = setup_.exchange == MixingKind::push_sum && !setup_.observer;
   conduct_.end_intake(peers_, mixed,
                       {.offered = offered_,
-                       .mass = weighs ? std::optional(mixing_->mass()) : std::nullopt,
+                       .mass = weighs ? std::optional(mixing_.model->mass()) : std::nullopt,
                        .least_mass = setup_.mass.least});
   step_outside();
-  settled_mass_ = mixing_->mass();
+  settled_mass_ = mixing_.model->mass();
   round_ = next_round();
   phase_ = Phase::training;
   return {};
@@ -365,7 +366,7 @@ void Site::step_outside() {
     return;
   }
   const auto next = outer_->step(round_, setup_.parameters);
-  if (!next.empty() && mixing_->move_to(next).ok()) {
+  if (!next.empty() && mixing_.model->move_to(next).ok()) {
     outer_->arrived(setup_.parameters);
   } else {
     outer_->begin(setup_.parameters);  // neighbours must not end this site
@@ -373,7 +374,7 @@ void Site::step_outside() {
 }
 
 void Site::keep_model() {
-  mixing_->keep();
+  mixing_.model->keep();
   if (outer_) {
     outer_->keep();
   }
@@ -383,8 +384,7 @@ void Site::begin_intake() {
   keep_model();
   // Where sites sum in secret one sends nothing as long as it has not met all others, as this site
   // may not have either.
-  const bool all_send =
-      mixing_->secure_sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
+  const bool all_send = mixing_.sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
   const bool timed = setup_.newcomer_s > 0 && time_.lasted > 0;
   conduct_.begin_intake(
       peers_, pace(),
@@ -399,20 +399,20 @@ std::optional<std::vector<Suspect>> Site::put_back() {
   if (!conduct_.influenced()) {
     return std::nullopt;
   }
-  const Status status = mixing_->put_back();
+  const Status status = mixing_.model->put_back();
   check(status.ok(), "what was kept can be put back");
   if (outer_) {
     outer_->put_back();
   }
   const bool at_once = std::exchange(steps_, 0) == 0;
-  return conduct_.put_back(peers_, round_, mixing_->longest_step(), at_once);
+  return conduct_.put_back(peers_, round_, mixing_.model->longest_step(), at_once);
 }
 
 bool Site::due(const Neighbour& from) const {
   // In step, a peer is at most one round ahead, and what it sent for the next round waits. One that
   // has not waited for us is not waited for.
   const auto& pending = from.in.pending();
-  if (mixing_->secure_sum() != nullptr) {
+  if (mixing_.sum() != nullptr) {
     // A sum is of one round. The parcels of a peer that has run far ahead will never be in one.
     const Round round = pending.front().round;
     return round <= offered_ || round > offered_ + setup_.window;
@@ -427,11 +427,12 @@ void Site::take_in(std::size_t peer) {
     return;
   }
   const Freshness::Rounds now = {.own = offered_, .theirs = from.in.pending().front().round};
-  const double part = from.freshness.part(now);
+  const Round fresh = mixing_.mass == nullptr ? Freshness::kFreshCopy : Freshness::kFreshParcel;
+  const double part = from.freshness.part(now, fresh);
   while (!from.in.pending().empty() && due(from)) {
     const Round theirs = from.in.pending().front().round;
-    const auto taken =
-        mixing_->take_in(peer, from.in.pending().front().payload, from.credit(round_));
+    const auto taken = mixing_.model->take_in(peer, from.in.pending().front().payload,
+                                              {.credit = from.credit(round_), .part = part});
     if (!taken) {
       from.in.drop_pending();
       // The fault is told by the peer's state.
@@ -458,39 +459,44 @@ Status Site::here(const Status& status) const {
 // What it is.
 
 SiteState Site::state() const {
+  const MassBalance balance = mixing_.mass == nullptr ? MassBalance() : mixing_.mass->balance();
   return {.round = round_,
           .incarnation = incarnation_,
           .life = setup_.life,
           .has_model = trained_,
           .own_steps = planned_,
-          .mass = mixing_->mass(),
-          .settled_mass = phase_ == Phase::offered ? settled_mass_ : mixing_->mass(),
+          .mass = mixing_.model->mass(),
+          .settled_mass = phase_ == Phase::offered ? settled_mass_ : mixing_.model->mass(),
           .minted = minted_,
           .written_off = written_off_,
           .undelivered = bequest_.undelivered(peers_),
-          .raised = mixing_->balance().raised,
-          .lowered = mixing_->balance().lowered,
+          .raised = balance.raised,
+          .lowered = balance.lowered,
           .drained = conduct_.drained(),
-          .longest_step = mixing_->longest_step(),
-          .version = mixing_->version({}),
+          .longest_step = mixing_.model->longest_step(),
+          .version = version({}),
           .resets = resets_,
           .giver = beginning_.began_by(),
           .round_said_by = beginning_.said_by(),
-          .sums = mixing_->sums()};
+          .sums = mixing_.mean == nullptr ? SumCounts() : mixing_.mean->counts()};
+}
+
+std::uint64_t Site::version(std::optional<std::size_t> peer) const {
+  return mixing_.copies == nullptr ? 0 : mixing_.copies->version(peer);
 }
 
 std::vector<PeerState> Site::peers() const {
   std::vector<PeerState> states;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     states.push_back(peers_[k].state());
-    states.back().version = mixing_->version(k);
+    states.back().version = version(k);
     states.back().barred = peers_[k].barred(round_);
   }
   return states;
 }
 
 std::size_t Site::max_message_bytes() const {
-  return sites::max_message_bytes(setup_.parameters.size(), mixing_->max_payload());
+  return sites::max_message_bytes(setup_.parameters.size(), mixing_.model->max_payload());
 }
 
 }  // namespace sotto::sites

@@ -30,17 +30,14 @@ bool Site::quiet() const {
 
 bool Site::hand_over() {
   check(steps_ == 0 && phase_ != Phase::offered, "a site leaves between two rounds");
-  if (phase_ == Phase::waiting || outdated_ || has_left()) {
+  if (mixing_.mass == nullptr || phase_ == Phase::waiting || outdated_ || has_left()) {
     return false;
   }
   const std::optional<std::size_t> heir = choose_heir(peers_, round_, setup_.window);
   if (!heir) {
     return false;
   }
-  const LastParcel last = mixing_->hand_over();
-  if (last.payload == nullptr) {
-    return false;
-  }
+  const LastParcel last = mixing_.mass->hand_over();
   round_ = offered_ = round_ + 1;
   const Sequence number = peers_[*heir].out.push(
       {.round = offered_, .mass = last.mass, .payload = last.payload}, false);
@@ -54,7 +51,7 @@ bool Site::hand_over() {
 }
 
 Status Site::take_back(const Payload& parcel) {
-  if (Status status = mixing_->take_back(*parcel); !status.ok()) {
+  if (Status status = mixing_.mass->take_back(*parcel); !status.ok()) {
     return here(status);
   }
   bequest_.take_back();

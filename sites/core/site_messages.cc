@@ -59,7 +59,7 @@ Status Site::take(std::size_t peer, const Hello& hello) {
     case Verdict::agreed:
     case Verdict::newcomer:
       if (verdict == Verdict::newcomer) {
-        mixing_->forget(peer);
+        mixing_.model->forget(peer);
         if (const OutStream::Item* gift = bequest_.held_by(from); gift != nullptr) {
           const double mass = gift->mass;
           if (Status status = take_back(gift->payload); !status.ok()) {
@@ -68,8 +68,8 @@ Status Site::take(std::size_t peer, const Hello& hello) {
           written_off_ -= mass;  // it is in what is written off below
         }
       }
-      if (hello.life > from.known.life) {
-        mixing_->comes_back(peer);
+      if (mixing_.mass != nullptr && hello.life > from.known.life) {
+        mixing_.mass->comes_back(peer);
       }
       written_off_ += from.meet(hello, verdict, incarnation_);
       from.lead.meet(pace().behind(from), setup_.window);
@@ -107,12 +107,12 @@ void Site::answer(std::size_t peer, bool wants_model) {
                    item.payload);
     }
   }
-  if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr && to.told()) {
+  if (SecureSum* sum = mixing_.sum(); sum != nullptr && to.told()) {
     outbox_.send(peer, encode(SumKey{.incarnation = incarnation_, .key = sum->public_key()}));
   }
   if (wants_model && trained_ && to.told()) {
-    const auto given = mixing_->model_for_newcomers();
-    const auto z = given.empty() ? parameters() : given;
+    const std::span<const float> z =
+        mixing_.mean == nullptr ? parameters() : mixing_.mean->model_for_newcomers();
     outbox_.send(
         peer, encode(Model{
                   .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
@@ -179,14 +179,14 @@ Status Site::take(std::size_t peer, const Parcel& parcel, const SharedBytes& mes
   if (!from.heard()) {
     return offence(peer, Fault::unexpected, "a parcel from one that is not heard");
   }
-  if (Status status = mixing_->check_payload(parcel.payload); !status.ok()) {
+  if (Status status = mixing_.model->check_payload(parcel.payload); !status.ok()) {
     return offence(peer, status.fault(), status.message());
   }
   switch (from.in.arrive(parcel, message, setup_.window)) {
     case InStream::Arrival::kept:
       from.known.round = std::max(from.known.round, parcel.round);
       from.channel.joining = false;
-      if (SecureSum* sum = mixing_->secure_sum(); sum != nullptr) {
+      if (SecureSum* sum = mixing_.sum(); sum != nullptr) {
         tell(sum->arrived(peer, parcel.payload));
       }
       return {};

@@ -47,7 +47,7 @@ void Site::save(ByteBuffer& out) const {
   out.write(minted_);
   out.write(written_off_);
   out.write(resets_);
-  mixing_->save(out);
+  mixing_.model->save(out);
   if (outer_) {
     outer_->save(out);
   }
@@ -55,7 +55,9 @@ void Site::save(ByteBuffer& out) const {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     out.write_string(peers_[k].entry.name);
     peers_[k].save(out);
-    mixing_->save_peer(k, out);
+    if (mixing_.copies != nullptr) {
+      mixing_.copies->save_peer(k, out);
+    }
   }
   peers_.save_former(out);
 }
@@ -64,7 +66,7 @@ Status Site::load(ByteReader& in) {
   check(phase_ == Phase::waiting && !loaded_, "a site loads before anything else");
   Status status = load_self(in);
   if (status.ok()) {
-    status = mixing_->load(in);
+    status = mixing_.model->load(in);
   }
   if (status.ok() && outer_) {
     status = outer_->load(in);
@@ -72,7 +74,7 @@ Status Site::load(ByteReader& in) {
   if (status.ok()) {
     status = load_peers(in);
   }
-  if (status.ok() && (phase_ == Phase::waiting) != (mixing_->mass() == 0)) {
+  if (status.ok() && (phase_ == Phase::waiting) != (mixing_.model->mass() == 0)) {
     status = {Fault::malformed, "checkpoint has mass without a model, or a model without mass"};
   }
   loaded_ = true;
@@ -119,15 +121,18 @@ Status Site::load_peers(ByteReader& in) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
   for (std::uint32_t k = 0; k < count; ++k) {
-    if (Status status = peers_.load_next(in, setup_.window, mixing_->max_payload()); !status.ok()) {
+    if (Status status = peers_.load_next(in, setup_.window, mixing_.model->max_payload());
+        !status.ok()) {
       return status;
     }
-    mixing_->rearrange(places(peers_.size()));
-    if (Status status = mixing_->load_peer(k, in); !status.ok()) {
+    mixing_.model->rearrange(places(peers_.size()));
+    Status status = mixing_.copies == nullptr ? Status() : mixing_.copies->load_peer(k, in);
+    if (!status.ok()) {
       return status.with_context(peers_[k].entry.name);
     }
   }
-  if (Status status = peers_.load_former(in, setup_.window, mixing_->max_payload()); !status.ok()) {
+  if (Status status = peers_.load_former(in, setup_.window, mixing_.model->max_payload());
+      !status.ok()) {
     return status;
   }
   if (!in.finished()) {

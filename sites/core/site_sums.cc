@@ -8,7 +8,7 @@
 namespace sotto::sites {
 
 bool Site::ask_for_sum() {
-  SecureSum* sum = mixing_->secure_sum();
+  SecureSum* sum = mixing_.sum();
   if (sum == nullptr || phase_ != Phase::offered || sum_round_.asked() || outdated_) {
     return false;
   }
@@ -44,7 +44,7 @@ Status Site::take(std::size_t peer, const SumKey& key) {
   if (Status status = expect(peer, key.incarnation, peers_[peer].known.incarnation); !status.ok()) {
     return status;
   }
-  SecureSum* sum = mixing_->secure_sum();
+  SecureSum* sum = mixing_.sum();
   if (sum == nullptr || std::exchange(peers_[peer].channel.keyed, true)) {
     return offence(peer, Fault::unexpected, "a key for sums that is not wanted");
   }
@@ -59,7 +59,7 @@ Status Site::take(std::size_t peer, const Unmask& question) {
       !status.ok()) {
     return status;
   }
-  SecureSum* sum = mixing_->secure_sum();
+  SecureSum* sum = mixing_.sum();
   if (sum == nullptr || !peers_[peer].told()) {
     return offence(peer, Fault::unexpected, "a question about a sum that is not made");
   }
@@ -78,7 +78,7 @@ Status Site::take(std::size_t peer, const Masks& answer) {
       !status.ok()) {
     return status;
   }
-  SecureSum* sum = mixing_->secure_sum();
+  SecureSum* sum = mixing_.sum();
   if (sum == nullptr) {
     return offence(peer, Fault::unexpected, "masks for a sum that is not made");
   }
@@ -88,15 +88,15 @@ Status Site::take(std::size_t peer, const Masks& answer) {
 }
 
 SumHope Site::hope_of_sum() const {
-  const SecureSum* sum = mixing_->secure_sum();
+  const SecureSum* sum = mixing_.sum();
   return sum == nullptr ? SumHope::enough : sum_hope(peers_, offered_, sum->least_members());
 }
 
 Round Site::next_round() const {
-  const SecureSum* sum = mixing_->secure_sum();
+  const SecureSum* sum = mixing_.sum();
   return sum == nullptr ? offered_
                         : round_after(peers_, offered_, sum->least_members(),
-                                      mixing_->sums().lost_in_a_row, setup_.rounds);
+                                      mixing_.mean->counts().lost_in_a_row, setup_.rounds);
 }
 
 }  // namespace sotto::sites
