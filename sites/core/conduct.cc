@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include <sotto/sites/core/beginning.h>
+
 namespace sotto::sites {
 namespace {
 

@@ -1,4 +1,5 @@
-// What peers say, and what a site answers.
+#include <sotto/sites/core/peer_talk.h>
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -6,14 +7,39 @@
 
 #include <fmt/format.h>
 
+#include <sotto/sites/core/pace.h>
 #include <sotto/sites/core/secure_sum.h>
-#include <sotto/sites/core/site.h>
 
 namespace sotto::sites {
 
-Status Site::receive(std::size_t peer, const SharedBytes& message) {
+void PeerTalk::open(std::size_t peer) {
   Neighbour& from = peers_[peer];
-  if (from.channel.stage == ChannelStage::down || outdated_ || !alive_) {
+  check(!from.connected(), "a channel opens once");
+  if (!self_.alive) {
+    return;
+  }
+  const bool wants = self_.phase == SitePhase::waiting && !leaving_.bequest().given();
+  outbox_.send(peer, encode(from.greet({.agreement = setup_.agreement,
+                                        .incarnation = self_.incarnation,
+                                        .life = setup_.life,
+                                        .has_model = self_.trained,
+                                        .wants_model = wants,
+                                        .observer = setup_.observer,
+                                        .round = self_.offered,
+                                        .degree = static_cast<std::uint32_t>(peers_.size())})));
+}
+
+void PeerTalk::close(std::size_t peer) {
+  outbox_.drop(peer);
+  if (peers_[peer].connected()) {
+    outbox_.hang_up(peer);
+    peers_[peer].channel.stage = ChannelStage::refused;
+  }
+}
+
+Status PeerTalk::receive(std::size_t peer, const SharedBytes& message) {
+  Neighbour& from = peers_[peer];
+  if (from.channel.stage == ChannelStage::down || self_.outdated || !self_.alive) {
     return {};
   }
   const auto parsed = parse(message, setup_.parameters.size());
@@ -37,13 +63,13 @@ Status Site::receive(std::size_t peer, const SharedBytes& message) {
       },
       *parsed);
   // It may wait for a round that was offered while it could not hear of it, or said nothing.
-  if (from.up() && from.channel.said < offered_) {
+  if (from.up() && from.channel.said < self_.offered) {
     confirm(peer);
   }
   return status;
 }
 
-Status Site::take(std::size_t peer, const Hello& hello) {
+Status PeerTalk::take(std::size_t peer, const Hello& hello) {
   Neighbour& from = peers_[peer];
   if (from.channel.stage != ChannelStage::greeting) {
     return offence(peer, Fault::unexpected, "a second hello");
@@ -54,27 +80,12 @@ Status Site::take(std::size_t peer, const Hello& hello) {
     return {};
   }
   const Verdict verdict =
-      judge(hello, from.known, {.incarnation = incarnation_, .past = &past_}, from.out, from.in);
+      judge(hello, from.known, {.incarnation = self_.incarnation, .past = &self_.past}, from.out,
+            from.in);
   switch (verdict) {
     case Verdict::agreed:
     case Verdict::newcomer:
-      if (verdict == Verdict::newcomer) {
-        mixing_.model->forget(peer);
-        if (const OutStream::Item* gift = bequest_.held_by(from); gift != nullptr) {
-          const double mass = gift->mass;
-          if (Status status = take_back(gift->payload); !status.ok()) {
-            return status;
-          }
-          written_off_ -= mass;  // it is in what is written off below
-        }
-      }
-      if (mixing_.mass != nullptr && hello.life > from.known.life) {
-        mixing_.mass->comes_back(peer);
-      }
-      written_off_ += from.meet(hello, verdict, incarnation_);
-      from.lead.meet(pace().behind(from), setup_.window);
-      answer(peer, hello.wants_model);
-      return {};
+      return meet(peer, hello, verdict);
     case Verdict::older_process:
       from.known.note_older({hello.incarnation, hello.life});
       refuse(peer, RefusalReason::already_running,
@@ -94,13 +105,31 @@ Status Site::take(std::size_t peer, const Hello& hello) {
   return {};
 }
 
-void Site::answer(std::size_t peer, bool wants_model) {
+Status PeerTalk::meet(std::size_t peer, const Hello& hello, Verdict verdict) {
+  Neighbour& from = peers_[peer];
+  if (verdict == Verdict::newcomer) {
+    mixing_.model->forget(peer);
+    if (Status status = leaving_.begins_anew(from); !status.ok()) {
+      return status;
+    }
+  }
+  if (mixing_.mass != nullptr && hello.life > from.known.life) {
+    mixing_.mass->comes_back(peer);
+  }
+  self_.written_off += from.meet(hello, verdict, self_.incarnation);
+  const Pace pace = {.own = self_.reached(), .slack = setup_.slack};
+  from.lead.meet(pace.behind(from), setup_.window);
+  answer(peer, hello.wants_model);
+  return {};
+}
+
+void PeerTalk::answer(std::size_t peer, bool wants_model) {
   Neighbour& to = peers_[peer];
   Sequence sequence = to.out.oldest();
   for (const OutStream::Item& item : to.out.items()) {
     if (to.told()) {
       outbox_.send(peer,
-                   encode(Parcel{.incarnation = incarnation_,
+                   encode(Parcel{.incarnation = self_.incarnation,
                                  .sequence = sequence++,
                                  .round = item.round,
                                  .payload = {}}),
@@ -108,20 +137,20 @@ void Site::answer(std::size_t peer, bool wants_model) {
     }
   }
   if (SecureSum* sum = mixing_.sum(); sum != nullptr && to.told()) {
-    outbox_.send(peer, encode(SumKey{.incarnation = incarnation_, .key = sum->public_key()}));
+    outbox_.send(peer, encode(SumKey{.incarnation = self_.incarnation, .key = sum->public_key()}));
   }
-  if (wants_model && trained_ && to.told()) {
+  if (wants_model && self_.trained && to.told()) {
     const std::span<const float> z =
-        mixing_.mean == nullptr ? parameters() : mixing_.mean->model_for_newcomers();
-    outbox_.send(
-        peer, encode(Model{
-                  .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
+        mixing_.mean == nullptr ? setup_.parameters : mixing_.mean->model_for_newcomers();
+    outbox_.send(peer, encode(Model{.incarnation = self_.incarnation,
+                                    .round = self_.offered,
+                                    .values = {z.begin(), z.end()}}));
     to.channel.joining = true;
     ++to.models;
   }
 }
 
-Status Site::expect(std::size_t peer, Incarnation from, Incarnation due) {
+Status PeerTalk::expect(std::size_t peer, Incarnation from, Incarnation due) {
   Neighbour& sender = peers_[peer];
   if (!sender.up()) {
     return offence(peer, Fault::unexpected, "a message before its hello");
@@ -134,7 +163,7 @@ Status Site::expect(std::size_t peer, Incarnation from, Incarnation due) {
   return {};
 }
 
-Status Site::take(std::size_t peer, const Refusal& refusal) {
+Status PeerTalk::take(std::size_t peer, const Refusal& refusal) {
   Neighbour& from = peers_[peer];
   from.refused = refusal.reason;
   from.trouble = "it refuses this site: " + refusal.text;
@@ -154,7 +183,7 @@ Status Site::take(std::size_t peer, const Refusal& refusal) {
   return {};
 }
 
-Status Site::take(std::size_t peer, const Model& model) {
+Status PeerTalk::take(std::size_t peer, const Model& model) {
   Neighbour& from = peers_[peer];
   if (Status status = expect(peer, model.incarnation, from.known.incarnation); !status.ok()) {
     return status;
@@ -165,13 +194,13 @@ Status Site::take(std::size_t peer, const Model& model) {
   from.channel.asked = from.channel.model_due = false;
   // The hello may be some rounds older than the model, which says in which round this site begins.
   from.known.round = std::max(from.known.round, model.round);
-  if (phase_ == Phase::waiting && !trained_) {
+  if (self_.phase == SitePhase::waiting && !self_.trained) {
     models_.add({.peer = peer, .round = model.round, .values = model.values});
   }
   return {};
 }
 
-Status Site::take(std::size_t peer, const Parcel& parcel, const SharedBytes& message) {
+Status PeerTalk::take(std::size_t peer, const Parcel& parcel, const SharedBytes& message) {
   Neighbour& from = peers_[peer];
   if (Status status = expect(peer, parcel.incarnation, from.known.incarnation); !status.ok()) {
     return status;
@@ -205,9 +234,9 @@ Status Site::take(std::size_t peer, const Parcel& parcel, const SharedBytes& mes
   return {};
 }
 
-Status Site::take(std::size_t peer, const Receipt& receipt) {
+Status PeerTalk::take(std::size_t peer, const Receipt& receipt) {
   Neighbour& from = peers_[peer];
-  if (Status status = expect(peer, receipt.incarnation, incarnation_); !status.ok()) {
+  if (Status status = expect(peer, receipt.incarnation, self_.incarnation); !status.ok()) {
     return status;
   }
   if (receipt.applied < from.out.receipts() || receipt.applied >= from.out.next()) {
@@ -228,24 +257,71 @@ Status Site::take(std::size_t peer, const Receipt& receipt) {
   from.confirmed(receipt.applied);
   from.in.announce_no_more();
   if (receipt.wants_whole) {
-    from.wish_whole(receipt.applied, offered_);
+    from.wish_whole(receipt.applied, self_.offered);
   }
   from.known.round = receipt.round;
   from.channel.joining = false;
   return {};
 }
 
-Status Site::offence(std::size_t peer, Fault fault, std::string_view what) {
+Status PeerTalk::take(std::size_t peer, const SumKey& key) {
+  if (Status status = expect(peer, key.incarnation, peers_[peer].known.incarnation); !status.ok()) {
+    return status;
+  }
+  SecureSum* sum = mixing_.sum();
+  if (sum == nullptr || std::exchange(peers_[peer].channel.keyed, true)) {
+    return offence(peer, Fault::unexpected, "a key for sums that is not wanted");
+  }
+  if (!sum->take_key(peer, key.key)) {
+    return offence(peer, Fault::unexpected, "a key for sums that everybody could have made");
+  }
+  return {};
+}
+
+Status PeerTalk::take(std::size_t peer, const Unmask& question) {
+  if (Status status = expect(peer, question.incarnation, peers_[peer].known.incarnation);
+      !status.ok()) {
+    return status;
+  }
+  SecureSum* sum = mixing_.sum();
+  if (sum == nullptr || !peers_[peer].told()) {
+    return offence(peer, Fault::unexpected, "a question about a sum that is not made");
+  }
+  auto revealed = sum->answer(peer, question);
+  if (!revealed) {
+    return offence(peer, revealed.status().fault(), revealed.status().message());
+  }
+  if (*revealed) {
+    tell({{peer, {.round = question.round, .revealed = std::move(**revealed)}}});
+  }
+  return {};
+}
+
+Status PeerTalk::take(std::size_t peer, const Masks& answer) {
+  if (Status status = expect(peer, answer.incarnation, peers_[peer].known.incarnation);
+      !status.ok()) {
+    return status;
+  }
+  SecureSum* sum = mixing_.sum();
+  if (sum == nullptr) {
+    return offence(peer, Fault::unexpected, "masks for a sum that is not made");
+  }
+  sum_round_.answered(peers_[peer], answer.round);
+  sum->take(peer, answer);
+  return {};
+}
+
+Status PeerTalk::offence(std::size_t peer, Fault fault, std::string_view what) {
   Neighbour& from = peers_[peer];
   ++from.offences;
   refuse(peer, RefusalReason::broke_rule, what);
   if (from.connected()) {
     outbox_.hang_up(peer);
   }
-  return here({fault, fmt::format("{} sent {}", from.entry.name, what)});
+  return self_.here({fault, fmt::format("{} sent {}", from.entry.name, what)});
 }
 
-void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text) {
+void PeerTalk::refuse(std::size_t peer, RefusalReason reason, std::string_view text) {
   Neighbour& from = peers_[peer];
   from.refused = reason;
   from.trouble = text;
@@ -256,14 +332,14 @@ void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text)
   }
 }
 
-void Site::accused(std::size_t peer, std::string_view how) {
+void PeerTalk::accused(std::size_t peer, std::string_view how) {
   Neighbour& from = peers_[peer];
   from.refused = from.refused.value_or(RefusalReason::stale);
   // A process only moves forward: what it was loaded from can be old, what it has become cannot. If
   // a peer with which it agreed knows more, another process was there.
-  if (loaded_ && !from.agreed) {
+  if (self_.loaded && !from.agreed) {
     from.trouble = fmt::format("the state that was loaded is too old: {}", how);
-    outdated_ = true;
+    self_.outdated = true;
     return;
   }
   from.trouble = fmt::format("another process of this site was seen: {}", how);
@@ -272,7 +348,7 @@ void Site::accused(std::size_t peer, std::string_view how) {
   fence();
 }
 
-void Site::fence() {
+void PeerTalk::fence() {
   // Peers that are away count, too: a single one must not end a site while the others are down, or
   // have not said anything yet. One that is gone for good should be taken off the list.
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
@@ -283,9 +359,68 @@ void Site::fence() {
   });
   if (2 * claims > may_know) {
     outbox_.clear();
-    alive_ = {
+    self_.alive = {
         Fault::unexpected,
         fmt::format("site {}: a newer process with its key runs; this one must stop", setup_.name)};
+  }
+}
+
+// What a round sends.
+
+void PeerTalk::post(std::span<const Addressee> to) {
+  std::vector<bool> reached(peers_.size());
+  bool any = false;
+  for (const Addressee& addressee : to) {
+    if (addressee.payload == nullptr) {
+      continue;
+    }
+    any = reached[addressee.peer] = true;
+    peers_[addressee.peer].habits.note_given(addressee.mass);
+    const Sequence sequence = peers_[addressee.peer].out.push(
+        {.round = self_.offered, .mass = addressee.mass, .payload = addressee.payload},
+        addressee.whole);
+    outbox_.send(addressee.peer,
+                 encode(Parcel{.incarnation = self_.incarnation,
+                               .sequence = sequence,
+                               .round = self_.offered,
+                               .payload = {}}),
+                 addressee.payload);
+  }
+  for (std::size_t k = 0; any && k < peers_.size(); ++k) {
+    if (!reached[k]) {
+      peers_[k].out.fall_behind();
+    }
+  }
+}
+
+void PeerTalk::confirm(std::size_t peer) {
+  Neighbour& to = peers_[peer];
+  to.channel.said = self_.offered;
+  to.channel.confirmed = to.in.durable();
+  outbox_.send(peer, encode(Receipt{.incarnation = to.known.incarnation,
+                                    .applied = to.in.durable(),
+                                    .round = self_.offered,
+                                    .own_steps = self_.planned,
+                                    .wants_whole = mixing_.copies != nullptr &&
+                                                   mixing_.copies->wants_whole(peer)}));
+}
+
+void PeerTalk::ask(Unmask question, std::span<const std::size_t> members) {
+  question.incarnation = self_.incarnation;
+  for (const std::size_t k : members) {
+    if (peers_[k].up()) {
+      peers_[k].channel.questioned = true;
+      outbox_.send(k, encode(question));
+    }
+  }
+}
+
+void PeerTalk::tell(std::vector<std::pair<std::size_t, Masks>> answers) {
+  for (auto& [peer, answer] : answers) {
+    if (peers_[peer].up()) {
+      answer.incarnation = self_.incarnation;
+      outbox_.send(peer, encode(answer));
+    }
   }
 }
 
