@@ -69,6 +69,7 @@ struct PeerState {
   std::uint64_t blamed = 0;
   bool barred = false;  ///< the peer's parcels count as this site's own model for now
   PeerHabit habit = PeerHabit::none;
+  bool joining = false;    ///< it was sent this site's model, and may still be about to begin
   bool waited_for = true;  ///< false: it was late repeatedly, and rounds no longer wait for it
   /// Secure sums: false: it sends parcels, and was again and again waited for with its answer.
   bool answers = true;

@@ -12,19 +12,35 @@
 // Memory: 6 floats a parameter, and a masked parcel for each peer under way.
 #pragma once
 
-#include <memory>
+#include <cstddef>
+#include <span>
+#include <string>
 #include <vector>
 
-#include <sotto/sites/core/mixing.h>
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
+#include <sotto/sites/core/mixing/hidden_mean.h>
+#include <sotto/sites/core/mixing/local_steps.h>
+#include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/model_snapshot.h>
+#include <sotto/sites/core/pull_bound.h>
+#include <sotto/sites/core/secret_shares.h>
 #include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/secure_sum_rule.h>
 
 namespace sotto::sites {
 
-class SecureMixing final : public Mixing {
+/// What the sums of a site need.
+struct SumSetup {
+  std::string name;  ///< the site's
+  SecureSumRule rule = {};
+  Secret32 secret = {};  ///< key from which the process draws its masks
+};
+
+class SecureMixing final : public Mixing, public HiddenMean {
  public:
-  /// Use make_mixing (mixing.h), which validates `setup`.
-  explicit SecureMixing(MixingSetup setup);
+  /// Use admit (site_admission.h), which validates both.
+  SecureMixing(MixingSetup setup, const SumSetup& sum);
 
   std::size_t max_payload() const override { return sum_.max_payload(); }
   double mass() const override { return begun_ ? 1 : 0; }
@@ -44,8 +60,7 @@ class SecureMixing final : public Mixing {
     return sum_.check_payload(payload);
   }
   Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
-                          Credit credit) override;
-  bool wants_whole(std::size_t /*peer*/) const override { return false; }
+                          const ParcelWeight& weight) override;
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
   Status move_to(std::span<const float> model) override {
     setup_.ops->copy(model, setup_.parameters);
@@ -55,19 +70,12 @@ class SecureMixing final : public Mixing {
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }
 
-  SecureSum* secure_sum() override { return &sum_; }
-  SumCounts sums() const override { return counts_; }
-  std::span<const float> model_for_newcomers() const override { return given_; }
-
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
-  void save_peer(std::size_t /*peer*/, ByteBuffer& /*out*/) const override {}
-  Status load_peer(std::size_t /*peer*/, ByteReader& /*in*/) override { return {}; }
 
-  std::span<const float> public_copy(std::optional<std::size_t> /*peer*/) const override {
-    return {};
-  }
-  std::uint64_t version(std::optional<std::size_t> /*peer*/) const override { return 0; }
+  SecureSum& sum() override { return sum_; }
+  SumCounts counts() const override { return counts_; }
+  std::span<const float> model_for_newcomers() const override { return given_; }
 
  private:
   MixingSetup setup_;

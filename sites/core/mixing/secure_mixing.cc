@@ -1,4 +1,4 @@
-#include <sotto/sites/core/secure_mixing.h>
+#include <sotto/sites/core/mixing/secure_mixing.h>
 
 #include <algorithm>
 #include <utility>
@@ -7,14 +7,13 @@
 
 namespace sotto::sites {
 
-SecureMixing::SecureMixing(MixingSetup setup)
+SecureMixing::SecureMixing(MixingSetup setup, const SumSetup& sum)
     : setup_(std::move(setup)),
-      sum_(setup_.sum, setup_.name, setup_.secret, setup_.parameters.size()),
+      sum_(sum.rule, sum.name, sum.secret, setup_.parameters.size()),
       bound_(setup_.pull, setup_.kept),
       next_(setup_.parameters.size()),
       given_(setup_.parameters.begin(), setup_.parameters.end()),
       previous_(given_) {
-  setup_.secret = {};  // the sum has it, and forgets it in time
   setup_.step_rule->resize(setup_.layout);
 }
 
@@ -44,7 +43,7 @@ Status SecureMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
 }
 
 Result<TakenIn> SecureMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
-                                      Credit /*credit*/) {
+                                      const ParcelWeight& /*weight*/) {
   sum_.add(peer, payload);
   return TakenIn{};
 }

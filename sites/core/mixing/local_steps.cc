@@ -1,4 +1,4 @@
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/local_steps.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <sotto/sites/core/gossip_mixing.h>
+#include <sotto/sites/core/mixing/gossip_mixing.h>
 
 #include <algorithm>
 #include <array>
@@ -47,15 +47,16 @@ Status GossipMixing::Copy::load(ByteReader& in) {
   return read_floats(in, "public copy", model);
 }
 
-GossipMixing::GossipMixing(MixingSetup setup)
+GossipMixing::GossipMixing(MixingSetup setup, std::string rule)
     : setup_(std::move(setup)),
       bound_(setup_.pull, setup_.kept),
       scratch_(setup_.parameters.size()),
       next_(setup_.parameters.size()),
-      pieces_(2 * std::min(setup_.ops->piece(), setup_.parameters.size())) {
+      pieces_(2 * std::min(setup_.ops->piece(), setup_.parameters.size())),
+      rule_name_(std::move(rule)) {
   setup_.step_rule->resize(setup_.layout);
   own_.model.resize(setup_.parameters.size());
-  if (!setup_.rule.empty()) {
+  if (!rule_name_.empty()) {
     start_.resize(setup_.parameters.size());
     rearrange({});  // throws for a rule that is none
   }
@@ -75,9 +76,9 @@ void GossipMixing::rearrange(std::span<const std::size_t> from) {
   }
   replicas_ = std::move(next);
   bound_.rearrange(from);
-  if (!setup_.rule.empty()) {
+  if (!rule_name_.empty()) {
     const std::size_t d = setup_.parameters.size();
-    rule_ = make_aggregation(setup_.rule, replicas_.size(), d, *setup_.ops);
+    rule_ = make_aggregation(rule_name_, replicas_.size(), d, *setup_.ops);
     received_.assign(replicas_.size(), std::vector<float>(d));
   }
 }
@@ -183,7 +184,7 @@ Status GossipMixing::check_payload(std::span<const std::byte> payload) const {
 }
 
 Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
-                                      Credit /*credit*/) {
+                                      const ParcelWeight& /*weight*/) {
   Copy& copy = replicas_[peer];
   ByteReader in(payload);
   const auto version = in.read<std::uint64_t>();

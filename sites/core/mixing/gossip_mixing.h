@@ -17,21 +17,32 @@
 // floats a parameter, and one for each neighbour; with a rule two for each, and one more.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <sotto/base/byte_pool.h>
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
 #include <sotto/optim/exchange/replica.h>
 #include <sotto/optim/robust/aggregation.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/local_steps.h>
+#include <sotto/sites/core/mixing/mixing.h>
+#include <sotto/sites/core/mixing/public_copies.h>
 #include <sotto/sites/core/model_snapshot.h>
+#include <sotto/sites/core/pull_bound.h>
 
 namespace sotto::sites {
 
-class GossipMixing final : public Mixing {
+class GossipMixing final : public Mixing, public PublicCopies {
  public:
-  /// Use make_mixing (mixing.h), which validates `setup`.
-  explicit GossipMixing(MixingSetup setup);
+  /// Use admit (site_admission.h), which validates both. `rule` is make_aggregation's; empty: the
+  /// average.
+  explicit GossipMixing(MixingSetup setup, std::string rule = {});
 
   std::size_t max_payload() const override;
   double mass() const override { return begun_ ? 1 : 0; }
@@ -46,8 +57,7 @@ class GossipMixing final : public Mixing {
   Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
   Status check_payload(std::span<const std::byte> payload) const override;
   Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
-                          Credit credit) override;
-  bool wants_whole(std::size_t peer) const override { return !replicas_[peer].held(); }
+                          const ParcelWeight& weight) override;
   Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
   Status move_to(std::span<const float> model) override;
   void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
@@ -56,9 +66,10 @@ class GossipMixing final : public Mixing {
 
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
+
+  bool wants_whole(std::size_t peer) const override { return !replicas_[peer].held(); }
   void save_peer(std::size_t peer, ByteBuffer& out) const override;
   Status load_peer(std::size_t peer, ByteReader& in) override;
-
   std::span<const float> public_copy(std::optional<std::size_t> peer) const override;
   std::uint64_t version(std::optional<std::size_t> peer) const override;
 
@@ -101,6 +112,7 @@ class GossipMixing final : public Mixing {
   BytePool pool_;              // of payloads
   std::vector<float> pieces_;  // room for two pieces
   // With a rule.
+  std::string rule_name_;  // empty: none
   std::unique_ptr<Aggregation> rule_;
   std::vector<float> start_;  // x before the round's steps
   std::vector<std::vector<float>> received_;
