@@ -79,9 +79,8 @@ struct SimulatedSiteViolation {
 struct NamedLie {
   Rank by = -1;
   Rank liar = -1;
-  bool hears = false;        ///< the honest site takes in what the liar sends
-  bool tells = false;        ///< the liar is sent parcels
-  bool given_model = false;  ///< the liar was sent a model, and has long to begin with it
+  bool hears = false;  ///< the honest site takes in what the liar sends
+  bool tells = false;  ///< the liar is sent parcels
   bool named = false;
 };
 

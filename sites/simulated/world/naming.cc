@@ -51,7 +51,6 @@ void Naming::look(SimTime now, const Process& process) {
       one.liar = peer;
       one.hears = one.hears || state.tells_us;
       one.tells = one.tells || state.hears_us;
-      one.given_model = one.given_model || state.models > 0;
       one.named = one.named || tells_of(*lie, state);
     } else if (std::string words = accusation(state); !words.empty()) {
       accused_.try_emplace(

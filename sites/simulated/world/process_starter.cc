@@ -39,6 +39,8 @@ SiteSetup ProcessStarter::setup_of(Process& process) {
   setup.seed = state_.options.seed;
   setup.rounds = state_.plan.rounds.value_or(0);
   setup.incarnation = state_.random.next_u64() | 1U;
+  // As a real site's: models here are small.
+  setup.newcomer_s = to_seconds(state_.plan.found_after) + 3 * to_seconds(state_.plan.patience);
   setup.life = process.life;
   return setup;
 }

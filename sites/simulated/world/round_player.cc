@@ -211,6 +211,8 @@ void RoundPlayer::await_peers(Process& process) {
 
 void RoundPlayer::collect(Process& process) {
   state_.audit.begin_event(state_.now(), process.site, "taking parcels in");
+  process.node->note_time({.lasted = to_seconds(state_.now() - process.waits_since),
+                           .waited = to_seconds(state_.now() - process.collects_since)});
   if (const Status status = process.node->collect(); !status.ok()) {
     state_.audit.fail(status.message());
   }
