@@ -14,7 +14,7 @@ set(SOTTO_LIBRARIES
     sites_roster
     sites_epochs
     sites_process
-    sites_live
+    sites_elastic
     sites_simulated)
 
 # Components that are libraries apart, each with the variable that says whether it is built:

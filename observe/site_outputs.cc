@@ -177,7 +177,7 @@ void SiteOutputs::attach(SiteOptions& options) {
   parts_->note_list_of(options);
 }
 
-void SiteOutputs::attach(EpochOptions& options) {
+void SiteOutputs::attach(ElasticOptions& options) {
   parts_->refuse_audit();
   parts_->attach(options);
 }

@@ -16,7 +16,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/observe/site_outputs.h>
-#include <sotto/sites/live/epoch_run.h>
+#include <sotto/sites/elastic/elastic_run.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/study/json/roster_config.h>
 #include <sotto/study/quality.h>
@@ -148,7 +148,7 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
   };
   const auto result =
       plan.epochs
-          ? run_epochs(*plan.epochs, *plan.task, plan.parameters, plan.eval_every, listener)
+          ? run_elastic(*plan.epochs, *plan.task, plan.parameters, plan.eval_every, listener)
           : run_site(plan.run, nullptr, *plan.task, plan.parameters, plan.eval_every, listener);
   exit.reset();
   if (!result.ok()) {

@@ -1,6 +1,6 @@
 // A node that a program calls, and that a thread of its own serves between two calls: keeps the two
 // apart, says when the run is over, and remembers the fault that ended the node. What SiteOptimizer
-// and EpochOptimizer have in common; not for users.
+// and ElasticOptimizer have in common; not for users.
 //
 // Thread safety: all but stopped(), hurried(), rounds_are_over() and over() belong to the holder of
 // a Visit, or of pause(), and to the functions in Parts.

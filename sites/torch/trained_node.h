@@ -1,5 +1,5 @@
-// A libtorch model that a node of sotto's trains: sotto::SiteOptimizer or sotto::EpochOptimizer,
-// around the flat vector of the model's parameters. What SiteOptimizer and EpochOptimizer of this
+// A libtorch model that a node of sotto's trains: sotto::SiteOptimizer or sotto::ElasticOptimizer,
+// around the flat vector of the model's parameters. What SiteOptimizer and ElasticOptimizer of this
 // folder are built of; not for users.
 //
 // One thread at a time. Calls throw RunFault for a fault of the node; the parameters have the

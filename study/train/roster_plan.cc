@@ -14,11 +14,11 @@
 #include <sotto/base/names.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/optim/registry.h>
-#include <sotto/sites/live/epoch_settings.h>
+#include <sotto/sites/elastic/elastic_settings.h>
 #include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/study/internal/setting_text.h>
-#include <sotto/study/train/epoch_plan.h>
+#include <sotto/study/train/elastic_plan.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/train_checks.h>
@@ -164,7 +164,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
   roster.key = o.key;
   roster.insecure = o.insecure;
   const RosterOptions nodes = options_of(roster);
-  const std::string name = epoch_node_name(roster);
+  const std::string name = elastic_node_name(roster);
   const TaskFactory tasks = make_tasks(o, order_seed(o.seed, name));
   RosterPlan plan{.run = options_by_roster(nodes, name),
                   .task = tasks.make(0),
@@ -183,7 +183,7 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
       is_given(given, "timeout") ? std::optional(o.timeout_s) : std::optional<double>();
   if (has_one_model(o.algorithm)) {
     roster.name = name;
-    plan.epochs = make_epoch_options(o, roster, steps, timeout_s);
+    plan.epochs = make_elastic_options(o, roster, steps, timeout_s);
     plan.epochs->further = further_of(tasks, steps);
   } else {
     refuse_of_fixed_nodes(o.algorithm);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/sites/live/epoch_options.h>
+#include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/process/by_roster/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/study/train/train_options.h>
@@ -19,7 +19,7 @@ namespace sotto::study {
 struct RosterPlan {
   SiteOptions run;
   /// The run in epochs, where all nodes have one model; `run` is not used then.
-  std::optional<EpochOptions> epochs{};
+  std::optional<ElasticOptions> epochs{};
   std::unique_ptr<Task> task;     ///< task on all data, in an order that follows from seed and name
   std::vector<float> parameters;  ///< the initial model
   Round eval_every = 0;           ///< rounds of the site between evaluations; 0: only at the end

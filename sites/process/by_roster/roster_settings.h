@@ -40,10 +40,10 @@ struct RosterSettings {
   std::string key;                ///< file of the key; empty: no key
   bool insecure = false;          ///< whether plain text is allowed beyond this host
   double leave_within = 5;        ///< longest wait of a node that leaves, in seconds
-  std::optional<double> grace_s;  ///< EpochOptions::grace, in seconds
-  std::optional<double> wait_limit_s;         ///< EpochOptions::wait_limit, in seconds
-  std::optional<Round> save_every;            ///< EpochOptions::save_every, in steps of the run
-  std::optional<double> begin_again_after_s;  ///< EpochOptions::begin_again_after, in seconds
+  std::optional<double> grace_s;  ///< ElasticOptions::grace, in seconds
+  std::optional<double> wait_limit_s;         ///< ElasticOptions::wait_limit, in seconds
+  std::optional<Round> save_every;            ///< ElasticOptions::save_every, in steps of the run
+  std::optional<double> begin_again_after_s;  ///< ElasticOptions::begin_again_after, in seconds
 };
 
 /// The settings that no other run has: `nodes`, `key` and `insecure` are the program's. They point

@@ -66,13 +66,13 @@ TEST_CASE("a run by roster has the timeout that was given, also that of other ru
   roster.name = "a";
   const auto usual = make_roster_plan(options, {"algorithm"}, roster);
   REQUIRE(usual.epochs);
-  CHECK(usual.epochs->timeout == EpochOptions().timeout);
+  CHECK(usual.epochs->timeout == ElasticOptions().timeout);
   // What the program's help shows as a default counts where somebody says it.
   options.timeout_s = TrainOptions().timeout_s;
   const auto given = make_roster_plan(options, {"algorithm", "timeout"}, roster);
   REQUIRE(given.epochs);
   CHECK(given.epochs->timeout == std::chrono::seconds(60));
-  CHECK(given.epochs->timeout != EpochOptions().timeout);
+  CHECK(given.epochs->timeout != ElasticOptions().timeout);
 
   options.algorithm = "pushsum";
   CHECK(make_roster_plan(options, {"algorithm"}, roster).run.timeout == std::chrono::seconds(10));
