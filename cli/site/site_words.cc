@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/sites/elastic/elastic_wait.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
