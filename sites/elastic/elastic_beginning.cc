@@ -15,7 +15,7 @@ using Move = ElasticBeginning::Move;
 /// has given up may be from before they gave it up, too: only members that go on count there.
 bool is_in_run(const BeginningSight& sight, const ElasticHello& hello) {
   const bool given_up = sight.run != sites::History{} && hello.history == sight.run;
-  return given_up ? hello.member && !hello.stuck : hello.member || hello.hears;
+  return given_up ? hello.member && !hello.self.stuck : hello.member || hello.hears;
 }
 
 bool any_heard(const BeginningSight& sight, const auto& holds) {
@@ -27,14 +27,14 @@ bool any_heard(const BeginningSight& sight, const auto& holds) {
 bool is_newest(const BeginningSight& sight) {
   return std::ranges::none_of(sight.heard, [&](const auto& item) {
     const auto& [name, hello] = item;
-    return std::tuple(hello.model, hello.first_seed, sight.name) >
-           std::tuple(sight.model, sight.first_seed, name);
+    return std::tuple(hello.self.model, hello.self.first_seed, sight.name) >
+           std::tuple(sight.model, sight.node.first_seed, name);
   });
 }
 
 /// Whether MIN nodes are there.
 bool are_enough(const BeginningSight& sight) {
-  return sight.nodes_up >= sight.least && 1 + sight.heard.size() >= sight.least;
+  return sight.node.up >= sight.node.least && 1 + sight.heard.size() >= sight.node.least;
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ std::optional<ElasticBeginning::Time> ElasticBeginning::Span::note(bool holds, T
 }
 
 bool ElasticBeginning::waited(const BeginningSight& sight, Time now) {
-  const bool in = sight.stand != Stand::free || sight.up;
+  const bool in = sight.stand != Stand::free || sight.node.joined;
   const auto lasted = enough_.note(in && are_enough(sight), now);
   return again_after_ && lasted && *lasted >= *again_after_ &&
          (sight.all_greeted || *lasted >= 2 * *again_after_);
@@ -68,7 +68,7 @@ Move ElasticBeginning::look(const BeginningSight& sight, Time now) {
   }
   // A run that goes on is better than one that cannot.
   const bool elsewhere = any_heard(sight, [&](const ElasticHello& hello) {
-    return hello.member && !hello.stuck && hello.history != sight.run;
+    return hello.member && !hello.self.stuck && hello.history != sight.run;
   });
   switch (sight.stand) {
     case Stand::free:
@@ -98,11 +98,11 @@ Move ElasticBeginning::look_free(const BeginningSight& sight, Time now) {
   }
   // Where a model is there, others may have a newer one, and are given time to come.
   const bool first = sight.model == 0 || !again_after_;
-  const bool others = sight.nodes_up > 1 && sight.all_greeted;
-  const bool founder =
-      sight.founder == Founder::any || (sight.founder == Founder::first_seed && sight.first_seed);
-  if (founder && sight.up && sight.nodes_up >= sight.least && (sight.alone || others) && first &&
-      is_newest(sight)) {
+  const bool others = sight.node.up > 1 && sight.all_greeted;
+  const bool founder = sight.founder == Founder::any ||
+                       (sight.founder == Founder::first_seed && sight.node.first_seed);
+  if (founder && sight.node.joined && sight.node.up >= sight.node.least &&
+      (sight.node.alone || others) && first && is_newest(sight)) {
     return Move::found;
   }
   gave_up_ = waited(sight, now) || gave_up_;
@@ -111,13 +111,13 @@ Move ElasticBeginning::look_free(const BeginningSight& sight, Time now) {
   const bool by_store = sight.founder != Founder::first_seed;
   const bool waited_for =
       gave_up_ ||
-      (!by_store && any_heard(sight, [](const ElasticHello& hello) { return hello.gave_up; }));
-  const bool could = sight.up && are_enough(sight) && (sight.all_greeted || gave_up_);
+      (!by_store && any_heard(sight, [](const ElasticHello& hello) { return hello.self.gave_up; }));
+  const bool could = sight.node.joined && are_enough(sight) && (sight.all_greeted || gave_up_);
   // Nodes without a model may be those of a run that is over, started again: of these the first
   // seed alone begins a run, which knows by its votes, or any that knows by the store.
   const bool knows = sight.founder == Founder::any || sight.founder == Founder::nobody;
   const bool may =
-      sight.founder != Founder::unknown && (sight.model > 0 || sight.first_seed || knows);
+      sight.founder != Founder::unknown && (sight.model > 0 || sight.node.first_seed || knows);
   return again_after_ && could && waited_for && may && is_newest(sight) ? Move::found : Move::none;
 }
 

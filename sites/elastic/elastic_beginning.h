@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/elastic/elastic_hello.h>
+#include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_node.h>
 
 namespace sotto {
@@ -39,13 +39,9 @@ struct BeginningSight {
   std::uint64_t begun = 0;   ///< runs that were begun by the store
   std::string name{};        ///< this node's name
   Round model = 0;           ///< steps that its model has had
-  bool first_seed = false;   ///< it has the address of the first seed
   bool was_in = false;       ///< seeks: it was in that run before, or began it
-  bool up = false;           ///< the roster has let it in
-  std::size_t nodes_up = 0;  ///< nodes that are up, as the roster sees it
-  std::size_t least = 1;     ///< MIN
   bool all_greeted = false;  ///< all that the roster names and does not suspect have said hello
-  bool alone = false;        ///< no other node is up, and it has looked for others long enough
+  NodeSight node{};          ///< what it sees of the others
   sites::History run{};      ///< the run that it is in, or that it gave up last; zeros: none
   std::map<std::string, ElasticHello> heard{};  ///< what others say of themselves, by name
 };

@@ -28,10 +28,11 @@ std::vector<std::byte> encode(const ElasticHello& hello) {
   out.write(hello.history[0]);
   out.write(hello.history[1]);
   out.write(hello.steps);
-  out.write(hello.model);
-  out.write(static_cast<std::uint8_t>(
-      (hello.member ? kMember : 0) | (hello.hears ? kHears : 0) | (hello.gave_up ? kGaveUp : 0) |
-      (hello.first_seed ? kFirstSeed : 0) | (hello.stuck ? kStuck : 0)));
+  out.write(hello.self.model);
+  out.write(static_cast<std::uint8_t>((hello.member ? kMember : 0) | (hello.hears ? kHears : 0) |
+                                      (hello.self.gave_up ? kGaveUp : 0) |
+                                      (hello.self.first_seed ? kFirstSeed : 0) |
+                                      (hello.self.stuck ? kStuck : 0)));
   return std::move(out).take();
 }
 
@@ -44,13 +45,13 @@ std::optional<ElasticHello> parse_hello(std::span<const std::byte> message) {
   hello.history[0] = in.read<std::uint64_t>();
   hello.history[1] = in.read<std::uint64_t>();
   hello.steps = in.read<Round>();
-  hello.model = in.read<Round>();
+  hello.self.model = in.read<Round>();
   const unsigned flags = in.read<std::uint8_t>();
   hello.member = (flags & kMember) != 0;
   hello.hears = (flags & kHears) != 0;
-  hello.gave_up = (flags & kGaveUp) != 0;
-  hello.first_seed = (flags & kFirstSeed) != 0;
-  hello.stuck = (flags & kStuck) != 0;
+  hello.self.gave_up = (flags & kGaveUp) != 0;
+  hello.self.first_seed = (flags & kFirstSeed) != 0;
+  hello.self.stuck = (flags & kStuck) != 0;
   const bool ours =
       kind == kElasticHelloKind && protocol == kElasticHelloProtocol && (flags & ~kAllFlags) == 0;
   return in.finished() && ours && hello.incarnation != 0 ? std::optional(hello) : std::nullopt;

@@ -23,17 +23,23 @@ namespace sotto {
 inline constexpr std::uint8_t kElasticHelloKind = 128;  ///< no message of EpochMember has this kind
 inline constexpr std::uint8_t kElasticHelloProtocol = 3;  ///< the version that each hello names
 
-/// What a node says of itself on a channel.
+/// What a node says of itself beside its run.
+struct ElasticSelf {
+  Round model = 0;          ///< steps that the model has had from which it could begin a run
+  bool gave_up = false;     ///< it has waited for a run that nobody is in, and gave that up
+  bool first_seed = false;  ///< it has the address of the first seed
+  bool stuck = false;       ///< it is a member, and too many are lost for it to go on
+  auto operator<=>(const ElasticSelf&) const = default;
+};
+
+/// What a node says on a channel.
 struct ElasticHello {
   sites::Incarnation incarnation = 0;  ///< drawn by the process, not 0
   sites::History history{};            ///< the run that it is in; zeros: none yet
   Round steps = 0;                     ///< steps of that run that it knows to be committed
-  Round model = 0;          ///< steps that the model has had from which it could begin a run
-  bool member = false;      ///< it is a member of that run
-  bool hears = false;       ///< it hears a member of that run
-  bool gave_up = false;     ///< it has waited for a run that nobody is in, and gave that up
-  bool first_seed = false;  ///< it has the address of the first seed
-  bool stuck = false;       ///< it is a member, and too many are lost for it to go on
+  bool member = false;                 ///< it is a member of that run
+  bool hears = false;                  ///< it hears a member of that run
+  ElasticSelf self{};
   auto operator<=>(const ElasticHello&) const = default;
 };
 

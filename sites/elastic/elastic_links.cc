@@ -13,6 +13,18 @@ using sites::History;
 using Level = SiteEvent::Level;
 using Kind = SiteEvent::Kind;
 
+std::vector<KnownNode> known_nodes(const sites::RosterView& view, const std::string& self) {
+  std::vector<KnownNode> nodes;
+  nodes.reserve(view.members.size());
+  for (const sites::RosterMember& member : view.members) {
+    const sites::RosterEntry& entry = member.entry;
+    if (entry.name != self && !is_gone(entry.phase) && !member.conflict) {
+      nodes.push_back({entry.name, entry.incarnation, member.suspected});
+    }
+  }
+  return nodes;
+}
+
 void ElasticLinks::tell(Level level, Kind kind, std::string text, const std::string& peer) const {
   if (parts_.listener) {
     parts_.listener({level, kind, std::move(text), peer, {}, {}});
@@ -145,11 +157,7 @@ bool ElasticLinks::is_elsewhere(const Link& link) const {
 }
 
 ElasticHello ElasticLinks::hello_of(const EpochMember* member) const {
-  ElasticHello hello{.incarnation = parts_.incarnation,
-                     .model = said_.model,
-                     .gave_up = said_.gave_up,
-                     .first_seed = said_.first_seed,
-                     .stuck = said_.stuck};
+  ElasticHello hello{.incarnation = parts_.incarnation, .self = self_};
   if (member != nullptr) {
     hello.history = member->history();
     hello.steps = member->step();
@@ -171,7 +179,7 @@ void ElasticLinks::follow_run(const EpochMember* member) {
   history_ = hello.history;
   ElasticHello news = hello;
   news.steps = 0;
-  news.model = hello.member ? 0 : hello.model;  // of a run that goes on nobody asks
+  news.self.model = hello.member ? 0 : hello.self.model;  // of a run that goes on nobody asks
   const bool changed = std::exchange(hello_, news) != news;
   for (auto& [rank, link] : links_) {
     const bool other = is_elsewhere(link);
@@ -194,7 +202,7 @@ std::optional<std::string> ElasticLinks::outrun_by(const EpochMember& member) co
   }
   const auto ahead = [&](const auto& item) {
     const Link& link = item.second;
-    return is_elsewhere(link) && link.hello->member && !link.hello->stuck &&
+    return is_elsewhere(link) && link.hello->member && !link.hello->self.stuck &&
            std::pair(member.step(), link.hello->history) < std::pair(link.hello->steps, history_);
   };
   const auto found = std::ranges::find_if(links_, ahead);

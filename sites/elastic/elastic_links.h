@@ -27,6 +27,7 @@
 #include <sotto/sites/elastic/elastic_hello.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/roster/roster.h>
 
 namespace sotto {
 
@@ -38,14 +39,8 @@ struct KnownNode {
   auto operator<=>(const KnownNode&) const = default;
 };
 
-/// What a node says of itself beside its run.
-struct ElasticSaid {
-  Round model = 0;          ///< steps that the model has had from which it could begin a run
-  bool gave_up = false;     ///< it has waited for a run that nobody is in, and gave that up
-  bool first_seed = false;  ///< it has the address of the first seed
-  bool stuck = false;       ///< it is a member, and too many are lost for it to go on
-  auto operator<=>(const ElasticSaid&) const = default;
-};
+/// The nodes that a roster shows, but the one with this name and those that are gone.
+std::vector<KnownNode> known_nodes(const sites::RosterView& view, const std::string& self);
 
 class ElasticLinks {
  public:
@@ -70,7 +65,7 @@ class ElasticLinks {
   /// The nodes that the roster knows now, this one not among them.
   void set_nodes(std::vector<KnownNode> nodes) { nodes_ = std::move(nodes); }
   /// What this node says of itself from now on; said anew where that matters to others.
-  void say(const ElasticSaid& said) { said_ = said; }
+  void say(const ElasticSelf& self) { self_ = self; }
   /// The member that pump() is given is another one from now on.
   void forget_member() {
     told_.clear();
@@ -142,7 +137,7 @@ class ElasticLinks {
   std::set<Key> met_;                      ///< those that have said hello since
   std::vector<sites::EpochPeer> told_;     ///< what the member knows
   sites::History history_{};               ///< this node's run
-  ElasticSaid said_;                       ///< what it says of itself
+  ElasticSelf self_;                       ///< what it says of itself
   ElasticHello hello_;                     ///< what it said last, as far as others are told anew
   std::optional<sites::EpochTime> ticked_;
 };

@@ -96,14 +96,20 @@ void ElasticOptimizer::Run::follow_roster() {
     return;
   }
   asked_ = Clock::now();
-  sight_ = look_at(*roster_, options_.name);
+  const sites::RosterView view = roster_->view();
+  sight_ = {.up = view.up,
+            .least = options_.roster.least,
+            .joined = view.standing == sites::RosterStanding::up,
+            .first_seed = roster_->has_first_seed(),
+            .others_ended = view.over,
+            .asked = view.asked};
   const bool takes_part = member_ && member_->standing() == EpochStanding::member;
   claim_.note_run(takes_part ? std::optional(member_->history()) : std::nullopt);
   if (standing_.look(takes_part)) {
     static_cast<void>(votes_.drop());  // a file that stays costs a wait later
   }
   roster_->set_waiting(!standing_.took_part());
-  links_->set_nodes(sight_.nodes);
+  links_->set_nodes(known_nodes(view, options_.name));
 }
 
 Status ElasticOptimizer::Run::run_goes_on() const {

@@ -95,6 +95,15 @@ bool ElasticOptimizer::Run::run_is_empty() const {
   return unknown ? !links_->hears_of_run() : !links_->hears_member_of(member_->history());
 }
 
+NodeSight ElasticOptimizer::Run::sight() const {
+  NodeSight sight = sight_;
+  sight.alone = sight.up == 1 &&
+                (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
+  sight.founded = has_votes();
+  sight.empty = run_is_empty();
+  return sight;
+}
+
 BeginningSight ElasticOptimizer::Run::beginning_sight() const {
   auto stand = BeginningSight::Stand::free;
   if (member_) {
@@ -104,21 +113,15 @@ BeginningSight ElasticOptimizer::Run::beginning_sight() const {
             : run_is_empty() ? BeginningSight::Stand::seeks
                              : BeginningSight::Stand::well;
   }
-  const bool alone = sight_.up == 1 && (options_.roster.seeds.empty() ||
-                                        now() >= search_began_ + options_.found_after);
   const StoredRuns stored = claim_.stored();
   return {.stand = stand,
           .founder = claim_.founder(stored),
           .begun = stored.latest ? stored.latest->number : 0,
           .name = options_.name,
           .model = model_steps(),
-          .first_seed = sight_.first_seed,
           .was_in = standing_.took_part() || has_votes(),
-          .up = sight_.joined,
-          .nodes_up = sight_.up,
-          .least = options_.roster.least,
           .all_greeted = links_->all_greeted(),
-          .alone = alone,
+          .node = sight(),
           .run = member_ ? member_->history() : standing_.given_up(),
           .heard = links_->heard()};
 }

@@ -121,15 +121,11 @@ void ElasticReporter::tell_of_step(const EpochMember& member) {
 ElasticWait ElasticReporter::wait_now(const ElasticNodeParts& parts) const {
   SeedStore* const store = parts.roster != nullptr ? parts.roster->store() : nullptr;
   return wait_of({.member = parts.member,
-                  .up = parts.up,
-                  .least = options_.roster.least,
+                  .node = parts.sight,
                   .refused = parts.roster != nullptr ? parts.roster->refused() : 0,
-                  .founded = parts.founded,
-                  .empty = parts.empty,
                   .again_after = options_.begin_again_after,
                   .state = options_.state,
                   .address = parts.roster != nullptr ? parts.roster->address() : "",
-                  .asked = {parts.asked.begin(), parts.asked.end()},
                   .stored = store != nullptr ? std::optional(store->runs()) : std::nullopt,
                   .hears = [&](const EpochNode& node) {
                     return parts.links != nullptr && parts.links->is_greeted(node);

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +15,7 @@
 #include <sotto/sites/elastic/elastic_links.h>
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/elastic/elastic_wait.h>
+#include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/process/by_roster/run_roster.h>
 #include <sotto/sites/process/report/site_history.h>
@@ -31,10 +31,7 @@ struct ElasticNodeParts {
   RunRoster* roster = nullptr;                 ///< who is there
   const ElasticLinks* links = nullptr;         ///< whom it hears
   sites::Incarnation incarnation = 0;          ///< this process
-  std::size_t up = 0;                          ///< nodes that are up, as the roster sees it
-  bool founded = false;                        ///< it has begun a run in an earlier process
-  bool empty = false;                          ///< nobody that is heard is in its run, or in any
-  std::span<const std::string> asked{};        ///< seeds that are not this node
+  NodeSight sight{};                           ///< what it sees of the others
 };
 
 class ElasticReporter {

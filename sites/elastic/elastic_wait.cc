@@ -24,19 +24,20 @@ constexpr auto kKinds =
     std::to_array<WaitKind>({WaitKind::nobody, WaitKind::key, WaitKind::admission, WaitKind::quorum,
                              WaitKind::nodes, WaitKind::newcomer, WaitKind::others});
 
-WaitKind before_membership(const ElasticSight& sight) {
-  if (sight.up <= 1) {
+WaitKind before_membership(const WaitSight& sight) {
+  if (sight.node.up <= 1) {
     return sight.refused > 0 ? WaitKind::key : WaitKind::nobody;
   }
-  return sight.member == nullptr && sight.up < sight.least ? WaitKind::nodes : WaitKind::admission;
+  return sight.member == nullptr && sight.node.up < sight.node.least ? WaitKind::nodes
+                                                                     : WaitKind::admission;
 }
 
-WaitKind in_epoch(const EpochMember& member, const ElasticSight& sight,
+WaitKind in_epoch(const EpochMember& member, const WaitSight& sight,
                   const std::set<EpochNode>& heard, bool lost) {
   if (lost && !sites::EpochRules().quorum(heard, member.members())) {
     return WaitKind::quorum;
   }
-  if (!lost && member.members().size() < sight.least) {
+  if (!lost && member.members().size() < sight.node.least) {
     return WaitKind::nodes;
   }
   if (!lost && member.waits_for_newcomer()) {
@@ -66,18 +67,18 @@ std::string words_of_nobody(const ElasticWait& wait) {
 }
 
 /// How a run begins anew that nobody is in.
-std::string words_of_again(const ElasticSight& sight) {
+std::string words_of_again(const WaitSight& sight) {
   if (sight.again_after) {
     return fmt::format(
         "once {} nodes are up, and in no run that makes steps, for {:g} s, another run begins from "
         "the newest model among them",
-        sight.least, std::chrono::duration<double>(*sight.again_after).count());
+        sight.node.least, std::chrono::duration<double>(*sight.again_after).count());
   }
   const bool by_store = sight.stored && sight.stored->latest;
   const std::string files =
       by_store ? "; where no process of that run is left, another folder or prefix in seeds may be "
                  "given instead"
-      : sight.founded && !sight.state.empty()
+      : sight.node.founded && !sight.state.empty()
           ? fmt::format("; where no process of that run is left, {}/votes may be removed instead",
                         sight.state)
           : "";
@@ -87,7 +88,7 @@ std::string words_of_again(const ElasticSight& sight) {
 }
 
 /// What a store says of the run that is waited for.
-std::string words_of_store(const ElasticSight& sight) {
+std::string words_of_store(const WaitSight& sight) {
   if (!sight.stored) {
     return "";
   }
@@ -97,7 +98,7 @@ std::string words_of_store(const ElasticSight& sight) {
   const auto& run = sight.stored->latest;
   if (!run) {
     return fmt::format("the store names no run, and once {} nodes are up one of them begins it",
-                       sight.least);
+                       sight.node.least);
   }
   return run->name.empty()
              ? fmt::format("the store has a run {}, and its entry is refused", run->number)
@@ -132,9 +133,11 @@ std::string_view name_of(WaitKind kind) {
 
 std::span<const WaitKind> elastic_wait_kinds() { return kKinds; }
 
-ElasticWait wait_of(const ElasticSight& sight) {
-  ElasticWait wait{
-      .members = sight.up, .least = sight.least, .founded = sight.founded, .empty = sight.empty};
+ElasticWait wait_of(const WaitSight& sight) {
+  ElasticWait wait{.members = sight.node.up,
+                   .least = sight.node.least,
+                   .founded = sight.node.founded,
+                   .empty = sight.node.empty};
   const EpochMember* const member = sight.member;
   constexpr auto kOut =
       std::to_array({EpochStanding::leaving, EpochStanding::left, EpochStanding::failed});
@@ -147,7 +150,7 @@ ElasticWait wait_of(const ElasticSight& sight) {
     wait.again = words_of_again(sight);
     wait.store = words_of_store(sight);
     if (wait.kind == WaitKind::nobody || wait.kind == WaitKind::key) {
-      wait.asking = words_of_asking(sight.address, sight.asked, sight.stored.has_value());
+      wait.asking = words_of_asking(sight.address, sight.node.asked, sight.stored.has_value());
     }
     return wait;
   }

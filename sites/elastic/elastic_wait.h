@@ -14,25 +14,21 @@
 #include <string_view>
 #include <vector>
 
+#include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/process/by_roster/seed_store.h>
 #include <sotto/sites/process/report/site_event.h>
 
 namespace sotto {
 
-/// What a node sees of its run.
-struct ElasticSight {
+/// What a node sees that may wait.
+struct WaitSight {
   const sites::EpochMember* member = nullptr;  ///< the state machine; null: it has not begun
-  std::size_t up = 0;                          ///< nodes that are up, this one among them
-  std::size_t least = 1;                       ///< MIN
+  NodeSight node{};                            ///< what it sees of the others
   std::uint64_t refused = 0;                   ///< datagrams that the run's key did not open
-  bool founded = false;  ///< this node has begun a run before, and looks for that one alone
-  /// No node that is heard is in this node's run, or in any if it is in none.
-  bool empty = false;
   std::optional<std::chrono::milliseconds> again_after{};  ///< ElasticOptions::begin_again_after
   std::string state{};                                     ///< ElasticOptions::state
   std::string address{};                                   ///< address of this node
-  std::vector<std::string> asked{};                        ///< seeds that are not this node
   std::optional<StoredRuns> stored{};  ///< what the store of the seeds says; none: there is none
   /// Whether a node is in touch, which is not this one.
   std::function<bool(const sites::EpochNode&)> hears{};
@@ -70,7 +66,7 @@ std::string_view name_of(ElasticWait::Kind kind);
 std::span<const ElasticWait::Kind> elastic_wait_kinds();
 
 /// What the node waits for.
-ElasticWait wait_of(const ElasticSight& sight);
+ElasticWait wait_of(const WaitSight& sight);
 /// What it is, and what to do.
 std::string words_of(const ElasticWait& wait);
 

@@ -27,6 +27,7 @@
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/elastic/elastic_reporter.h>
 #include <sotto/sites/elastic/founding_votes.h>
+#include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/process/by_roster/run_roster.h>
@@ -35,7 +36,6 @@
 
 #include "kept_model.h"
 #include "owed_step.h"
-#include "roster_sight.h"
 #include "run_claim.h"
 #include "run_standing.h"
 
@@ -84,11 +84,11 @@ class ElasticOptimizer::Run {
             .roster = roster_.get(),
             .links = links_ ? &*links_ : nullptr,
             .incarnation = incarnation_,
-            .up = sight_.up,
-            .founded = has_votes(),
-            .empty = run_is_empty(),
-            .asked = sight_.asked_seeds};
+            .sight = sight()};
   }
+
+  /// What this node sees of the others by now.
+  NodeSight sight() const;
 
   Status open();
   bool takes_part() const { return member_ && member_->wants_gradient(); }
@@ -167,10 +167,11 @@ class ElasticOptimizer::Run {
   std::optional<ElasticLinks> links_;
   std::optional<sites::EpochMember> member_;
   sites::EpochTime search_began_{};  ///< when the roster was opened
-  RosterSight sight_;                ///< what the roster showed last
-  Clock::time_point asked_{};        ///< when
-  Clock::time_point looked_{};       ///< at the run, whether it is to be given up
-  Clock::time_point pumped_{};       ///< when messages were taken in last
+  /// What the roster showed last; sight() has it with the rest.
+  NodeSight sight_{.least = options_.roster.least};
+  Clock::time_point asked_{};   ///< when
+  Clock::time_point looked_{};  ///< at the run, whether it is to be given up
+  Clock::time_point pumped_{};  ///< when messages were taken in last
 
   bool caller_away_ = false;  ///< the parameters stay as they are
   std::atomic<bool> cancelled_{false};

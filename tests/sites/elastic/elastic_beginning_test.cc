@@ -27,9 +27,9 @@ BeginningSight two_nodes(Stand stand) {
   BeginningSight sight;
   sight.stand = stand;
   sight.name = "b";
-  sight.up = true;
-  sight.nodes_up = 2;
-  sight.least = 2;
+  sight.node.joined = true;
+  sight.node.up = 2;
+  sight.node.least = 2;
   sight.all_greeted = true;
   sight.heard["c"] = {.incarnation = 1};
   return sight;
@@ -47,10 +47,10 @@ TEST_CASE("epoch beginnings: the first seed begins at once, and others never wit
   BeginningSight sight = two_nodes(Stand::free);
   ElasticBeginning other(std::nullopt);
   CHECK(after(other, sight, Time(1'000'000)) == Move::none);
-  sight.first_seed = true;
+  sight.node.first_seed = true;
   ElasticBeginning first(std::nullopt);
   CHECK(first.look(sight, Time(0)) == Move::found);
-  sight.heard["c"].model = 7;  // what that one has would be lost
+  sight.heard["c"].self.model = 7;  // what that one has would be lost
   CHECK(after(first, sight, Time(1'000'000)) == Move::none);
   sight.model = 8;
   CHECK(first.look(sight, Time(0)) == Move::found);
@@ -88,7 +88,7 @@ TEST_CASE(
     CHECK(after(beginning, sight, kAgain - Time(1)) == Move::none);
     CHECK(beginning.look(sight, Time(1) + kAgain) == Move::give_up);
     CHECK(beginning.gave_up());
-    sight.least = 3;
+    sight.node.least = 3;
     ElasticBeginning few(kAgain);
     CHECK(after(few, sight, Time(1'000'000)) == Move::none);
     sight.stand = Stand::well;
@@ -106,14 +106,14 @@ TEST_CASE(
 TEST_CASE("epoch beginnings: the wait counts from when MIN nodes are up, and bears arrivals") {
   for (const Stand stand : {Stand::seeks, Stand::free}) {
     BeginningSight sight = two_nodes(stand);
-    sight.was_in = sight.up = true;
+    sight.was_in = sight.node.joined = true;
     sight.model = 500;
     sight.heard.clear();
-    sight.nodes_up = 1;
+    sight.node.up = 1;
     ElasticBeginning beginning(kAgain);
     CHECK(after(beginning, sight, 10 * kAgain) == Move::none);  // alone
-    sight.nodes_up = 2;
-    sight.heard["c"] = {.incarnation = 3, .model = 450};
+    sight.node.up = 2;
+    sight.heard["c"] = {.incarnation = 3, .self = {.model = 450}};
     CHECK(beginning.look(sight, 10 * kAgain) == Move::none);
     sight.all_greeted = false;  // another one comes, and has yet to say hello
     CHECK(beginning.look(sight, 10 * kAgain + kAgain / 2) == Move::none);
@@ -132,18 +132,19 @@ TEST_CASE("epoch beginnings: a run that goes on is better than one that cannot")
   const sites::History another{2, 2};
   BeginningSight sight = two_nodes(Stand::stuck);
   sight.run = own;
-  sight.heard["c"] = {.incarnation = 3, .history = another, .member = true, .stuck = true};
+  sight.heard["c"] = {
+      .incarnation = 3, .history = another, .member = true, .self = {.stuck = true}};
   ElasticBeginning beginning(kAgain);
   CHECK(beginning.look(sight, Time(0)) == Move::none);
-  sight.heard["c"].stuck = false;
+  sight.heard["c"].self.stuck = false;
   CHECK(beginning.look(sight, Time(0)) == Move::give_up);
   // What is said of the run that it gave up may be from before: only who goes on in it counts.
   sight.stand = Stand::free;
   sight.heard["c"] = {.incarnation = 3, .history = own, .hears = true};
   CHECK(beginning.look(sight, Time(0)) == Move::none);
-  sight.heard["c"] = {.incarnation = 3, .history = own, .member = true, .stuck = true};
+  sight.heard["c"] = {.incarnation = 3, .history = own, .member = true, .self = {.stuck = true}};
   CHECK(beginning.look(sight, Time(0)) == Move::none);
-  sight.heard["c"].stuck = false;
+  sight.heard["c"].self.stuck = false;
   CHECK(beginning.look(sight, Time(0)) == Move::join);
 }
 
@@ -156,18 +157,18 @@ TEST_CASE("epoch beginnings: of nodes that see each other the one with the newes
     std::map<std::string, ElasticHello> hellos;
     const std::uint64_t first = draw.below(nodes + 1);  // or none of them
     for (std::size_t k = 0; k < nodes; ++k) {
-      hellos[std::string(1, static_cast<char>('a' + k))] = {.incarnation = k + 1,
-                                                            .model = draw.below(3),
-                                                            .gave_up = draw.below(3) == 0,
-                                                            .first_seed = k == first};
+      hellos[std::string(1, static_cast<char>('a' + k))] = {
+          .incarnation = k + 1,
+          .self = {
+              .model = draw.below(3), .gave_up = draw.below(3) == 0, .first_seed = k == first}};
     }
     std::vector<std::string> founders;
     for (const auto& [name, hello] : hellos) {
       BeginningSight sight = two_nodes(Stand::free);
       sight.name = name;
-      sight.model = hello.model;
-      sight.first_seed = hello.first_seed;
-      sight.nodes_up = nodes;
+      sight.model = hello.self.model;
+      sight.node.first_seed = hello.self.first_seed;
+      sight.node.up = nodes;
       sight.heard = hellos;
       sight.heard.erase(name);
       ElasticBeginning beginning(kAgain);
@@ -175,18 +176,19 @@ TEST_CASE("epoch beginnings: of nodes that see each other the one with the newes
         founders.push_back(name);
       }
     }
-    const bool any_model = std::ranges::any_of(
-        hellos, [](const auto& item) { return item.second.model > 0 || item.second.first_seed; });
+    const bool any_model = std::ranges::any_of(hellos, [](const auto& item) {
+      return item.second.self.model > 0 || item.second.self.first_seed;
+    });
     REQUIRE(founders.size() == (any_model ? 1 : 0));
     if (!any_model) {
       continue;  // none of them is to begin anew what may be over
     }
     const ElasticHello& founder = hellos[founders[0]];
     for (const auto& [name, hello] : hellos) {
-      CHECK(hello.model <= founder.model);
-      const bool as_new = hello.model == founder.model;
-      CHECK((!as_new || founder.first_seed || !hello.first_seed));
-      CHECK((!as_new || founder.first_seed || founders[0] <= name));
+      CHECK(hello.self.model <= founder.self.model);
+      const bool as_new = hello.self.model == founder.self.model;
+      CHECK((!as_new || founder.self.first_seed || !hello.self.first_seed));
+      CHECK((!as_new || founder.self.first_seed || founders[0] <= name));
     }
   }
 }
@@ -196,9 +198,9 @@ TEST_CASE("epoch beginnings: one that has waited spares a newer one its own wait
   sight.model = 9;
   ElasticBeginning fresh(kAgain);
   CHECK(fresh.look(sight, Time(0)) == Move::none);
-  sight.heard["c"].gave_up = true;
+  sight.heard["c"].self.gave_up = true;
   CHECK(fresh.look(sight, Time(1)) == Move::found);
-  sight.heard["c"].model = 10;
+  sight.heard["c"].self.model = 10;
   CHECK(fresh.look(sight, Time(2)) == Move::none);
 }
 
@@ -207,7 +209,7 @@ TEST_CASE("epoch beginnings: by a store each waits for itself before another run
   sight.model = 9;
   sight.founder = BeginningSight::Founder::nobody;
   sight.begun = 1;
-  sight.heard["c"].gave_up = true;  // perhaps a run before the latest one
+  sight.heard["c"].self.gave_up = true;  // perhaps a run before the latest one
   ElasticBeginning fresh(kAgain);
   CHECK(fresh.look(sight, Time(0)) == Move::none);
   CHECK(fresh.look(sight, Time(1)) == Move::none);
@@ -218,10 +220,8 @@ TEST_CASE("epoch beginnings: a hello says what was put into it, and nothing else
   const ElasticHello hello{.incarnation = 7,
                            .history = {1, 2},
                            .steps = 3,
-                           .model = 4,
                            .member = true,
-                           .gave_up = true,
-                           .stuck = true};
+                           .self = {.model = 4, .gave_up = true, .stuck = true}};
   auto bytes = encode(hello);
   CHECK(parse_hello(bytes) == hello);
   bytes.back() |= std::byte{32};  // a flag of another version
@@ -256,8 +256,8 @@ TEST_CASE("epoch beginnings: the node that may begin by the store does unless a 
   sight.founder = BeginningSight::Founder::this_node;
   sight.begun = 1;
   sight.name = "z";
-  sight.nodes_up = 1;
-  sight.heard["c"].model = 7;
+  sight.node.up = 1;
+  sight.heard["c"].self.model = 7;
   ElasticBeginning beginning(std::nullopt);
   CHECK(beginning.look(sight, Time(0)) == Move::found);  // else nobody would
   sight.heard["c"].member = true;

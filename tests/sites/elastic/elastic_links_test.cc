@@ -391,4 +391,22 @@ TEST_CASE("elastic nodes: hellos are read back, and nothing else is taken for on
   CHECK_FALSE(parse_hello(encode(ElasticHello{.incarnation = 0})).has_value());
 }
 
+TEST_CASE("elastic nodes: of a roster the others are known that are there and have one process") {
+  const auto entry = [](std::string name, sites::NodePhase phase) {
+    sites::RosterEntry made;
+    made.name = std::move(name);
+    made.incarnation = 4;
+    made.phase = phase;
+    return made;
+  };
+  sites::RosterView view;
+  view.members = {{.entry = entry("self", sites::NodePhase::up)},
+                  {.entry = entry("a", sites::NodePhase::up)},
+                  {.entry = entry("b", sites::NodePhase::leaving), .suspected = true},
+                  {.entry = entry("c", sites::NodePhase::gone)},
+                  {.entry = entry("d", sites::NodePhase::ended)},
+                  {.entry = entry("e", sites::NodePhase::up), .conflict = true}};
+  CHECK(known_nodes(view, "self") == std::vector<KnownNode>{{"a", 4, false}, {"b", 4, true}});
+}
+
 }  // namespace sotto::test::elastic_links_test
