@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/elastic/elastic_assembly.h>
+#include <sotto/sites/process/state/site_folder.h>
 
 #include "internal/elastic_optimizer_run.h"
 
@@ -46,29 +49,27 @@ ElasticOptimizer::Run::Run(const ElasticOptions& options, std::span<float> param
            .key = options_.roster.key.node_keys(options_.name).public_key}})),
       reporter_(options_, settings_, parameters.size(), listener_),
       local_(make_local_steps(options_, parameters_, layout_)),
-      kept_(votes_.folder(), options_, layout_, local_ ? &*local_ : nullptr, reporter_),
-      beginning_(options_.begin_again_after),
+      entry_({.options = options_,
+              .parameters = parameters_,
+              .layout = layout_,
+              .incarnation = incarnation_,
+              .votes = votes_,
+              .local = local_ ? &*local_ : nullptr,
+              .owed = owed_,
+              .reporter = reporter_,
+              .clock = [this] { return now(); }}),
       node_({.noun = "node",
              .stop = options_.stop,
              .haste = options_.haste,
              .rounds = options_.rounds,
              .serve_every = kAnswerEvery,
              .serve = [this] { return serve(); },
-             .computes = [this] { return member_ && !owed_.pending(); },
+             .computes = [this] { return member() != nullptr && !owed_.pending(); },
              .fail = [this] { report_failure(); },
              .tell =
                  [this](const Status& fault) {
                    reporter_.tell(Level::error, SiteEvent::Kind::failed, fault.message());
-                 }}) {
-  const auto lock = node_.pause();
-  make_member(std::nullopt);  // what is refused is refused here
-  member_.reset();
-  kept_.read();
-  // All have left that run, and only with begin_again_after it is not the end.
-  if (options_.begin_again_after && votes_.end() && votes_.end()->all_left) {
-    standing_.votes_are_over();
-  }
-}
+                 }}) {}
 
 void ElasticOptimizer::Run::report_failure() {
   close();
@@ -77,10 +78,83 @@ void ElasticOptimizer::Run::report_failure() {
 }
 
 void ElasticOptimizer::Run::close() {
+  entry_.use(nullptr, nullptr);
   links_.reset();
   channels_.reset();
-  claim_.use(nullptr);
   roster_.reset();
+}
+
+// -- meeting the others ---------------------------------------------------------------------------
+
+Status ElasticOptimizer::Run::open() {
+  if (links_) {
+    return {};
+  }
+  reporter_.enter(SitePhase::joining);
+  if (!roster_) {
+    search_began_ = now();
+    roster_ = std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen,
+                                          incarnation_, SiteFolder::life_by_clock(), list_,
+                                          settings_, RosterReach::all);
+  }
+  auto made = make_channels(channels_for(options_, parameters_.size(), roster_->address(), list_));
+  if (!made.ok()) {
+    return made.status();
+  }
+  channels_ = std::move(*made);
+  links_.emplace(ElasticLinks::Parts{
+      .name = options_.name,
+      .incarnation = incarnation_,
+      .channels = *channels_,
+      .list = *list_,
+      .connect_within = options_.timeout,
+      .clock = [this] { return now(); },
+      .keep = [this](std::span<const std::byte> votes) { return votes_.keep(votes); },
+      .listener = listener_});
+  entry_.use(&*links_, roster_->store());
+  reporter_.tell(Level::info, SiteEvent::Kind::listening, channels_->address());
+  entry_.tell();
+  roster_->list_again();
+  return {};
+}
+
+NodeSight ElasticOptimizer::Run::sight() const {
+  NodeSight sight = sight_;
+  sight.alone = sight.up == 1 &&
+                (options_.roster.seeds.empty() || now() >= search_began_ + options_.found_after);
+  sight.founded = entry_.founded();
+  sight.empty = entry_.is_empty();
+  return sight;
+}
+
+Status ElasticOptimizer::Run::take_part() {
+  if (takes_part()) {
+    return {};
+  }
+  Status status = node_.guarded([&] {
+    Status opened = open();
+    return opened.ok() ? opened : node_.fail(opened);
+  });
+  if (status.ok()) {
+    status = await([this] { return takes_part(); });
+  }
+  if (status.ok() && local_) {
+    local_->begin();
+  }
+  return status;
+}
+
+Status ElasticOptimizer::Run::connect() {
+  const Visit visit(node_);
+  const Status& fault = node_.usable();
+  if (!fault.ok() || takes_part()) {
+    return fault;
+  }
+  Status status = take_part();
+  if (status.ok()) {
+    owed_.begin();
+  }
+  return status;
 }
 
 // -- waiting --------------------------------------------------------------------------------------
@@ -103,94 +177,33 @@ void ElasticOptimizer::Run::follow_roster() {
             .first_seed = roster_->has_first_seed(),
             .others_ended = view.over,
             .asked = view.asked};
-  const bool takes_part = member_ && member_->standing() == EpochStanding::member;
-  claim_.note_run(takes_part ? std::optional(member_->history()) : std::nullopt);
-  if (standing_.look(takes_part)) {
-    static_cast<void>(votes_.drop());  // a file that stays costs a wait later
-  }
-  roster_->set_waiting(!standing_.took_part());
+  entry_.note_membership();
+  roster_->set_waiting(!entry_.took_part());
   links_->set_nodes(known_nodes(view, options_.name));
-}
-
-Status ElasticOptimizer::Run::run_goes_on() const {
-  if (const auto& end = votes_.end();
-      end && !member_ && !by_store(options_.roster) &&
-      ((end->all_left && !options_.begin_again_after) || node_.rounds_are_over(end->steps))) {
-    return {Fault::ended,
-            fmt::format("the run that this node began is over, after step {}: to begin another, "
-                        "give another folder for the state",
-                        end->steps)};
-  }
-  if (const auto end = member_ ? std::nullopt : claim_.stored().end;
-      end &&
-      ((end->all_left && !options_.begin_again_after) || node_.rounds_are_over(end->steps))) {
-    return {Fault::ended,
-            fmt::format("the run of {} is over, after step {}: to begin another, give another "
-                        "folder or prefix",
-                        options_.roster.seeds.front(), end->steps)};
-  }
-  if (const auto& next = kept_.next(); !member_ && next && node_.rounds_are_over(next->step)) {
-    return {Fault::ended, fmt::format("the model in {} has had {} steps, and `rounds` is {}: give "
-                                      "more rounds, or another folder",
-                                      options_.state, next->step, options_.rounds)};
-  }
-  const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
-  const bool heard = member_ ? member_->hears_members() : links_->hears_of_run();
-  if (newcomer && !heard && (sight_.others_ended || (member_ && member_->run_is_over()))) {
-    return {
-        Fault::ended,
-        fmt::format("the run is over: all its nodes have left, and this one was {}; start its "
-                    "nodes again to begin another",
-                    reporter_.report().epoch->put_out > 0 ? "put out before, as it did not answer"
-                                                          : "not let in before")};
-  }
-  return {};
-}
-
-Status ElasticOptimizer::Run::keep_or_yield() {
-  const auto winner = standing_.leaves() ? std::nullopt : links_->outrun_by(*member_);
-  if (!winner) {
-    return {};
-  }
-  if (const Round steps = member_->step(); steps > member_->begun()) {
-    return {Fault::unexpected,
-            fmt::format("{} is in another run, which was begun apart from this one and has made "
-                        "more steps than the {} of this one, so that this one ends: start this "
-                        "node again{}, and it takes part in the other",
-                        *winner, steps,
-                        options_.state.empty() || options_.begin_again_after
-                            ? ""
-                            : " with another folder for the state")};
-  }
-  reporter_.tell(
-      Level::warning, SiteEvent::Kind::other_run,
-      fmt::format("gives up its run, in which no step was made, for that of {}", *winner));
-  give_up_run();
-  return {};
 }
 
 Status ElasticOptimizer::Run::pump_once(Clock::duration longest) {
   follow_roster();
   Status status = roster_->standing();
   if (status.ok()) {
-    status = run_goes_on();
+    status = entry_.goes_on(sight_);
   }
   if (!status.ok()) {
     return status;
   }
-  status = follow_beginning();
+  status = entry_.follow(parts());
   if (!status.ok()) {
     return status;
   }
-  status = links_->pump(Deadline::after(longest), member_ ? &*member_ : nullptr);
-  if (status.ok() && member_) {
-    status = member_->fault();
+  status = links_->pump(Deadline::after(longest), member());
+  if (status.ok() && member() != nullptr) {
+    status = member()->fault();
   }
-  if (status.ok() && member_) {
-    status = keep_or_yield();
+  if (status.ok() && member() != nullptr) {
+    status = entry_.keep_or_yield();
   }
-  if (member_) {
-    reporter_.note(member_->take_left_out());
+  if (member() != nullptr) {
+    reporter_.note(member()->take_left_out());
   }
   reporter_.follow(parts());
   pumped_ = Clock::now();
@@ -206,9 +219,9 @@ Status ElasticOptimizer::Run::pump(Clock::duration longest) {
 
 Status ElasticOptimizer::Run::await(const std::function<bool()>& done) {
   const auto start = Clock::now();
-  keep_parameters(false);
+  entry_.keep_parameters(false);
   while (true) {
-    round_ = member_ ? member_->applied() : round_;
+    round_ = member() != nullptr ? member()->applied() : round_;
     const bool ready = done();
     // A step that needs nobody must not leave the others unanswered.
     if (ready && Clock::now() - pumped_ < kAnswerEvery) {
@@ -233,7 +246,7 @@ Status ElasticOptimizer::Run::serve() {
   if (!links_) {
     return {};
   }
-  keep_parameters(true);  // they are the caller's between two calls
+  entry_.keep_parameters(true);  // they are the caller's between two calls
   return pump_once(0ms);
 }
 
@@ -243,8 +256,8 @@ Result<ElasticStep> ElasticOptimizer::Run::outcome() {
   const auto start = Clock::now();
   reporter_.enter(SitePhase::waiting);
   Status status = await([this] {
-    if (member_ && !owed_.known()) {
-      owed_.note(member_->outcome());
+    if (member() != nullptr && !owed_.known()) {
+      owed_.note(member()->outcome());
     }
     return owed_.known() && (takes_part() || node_.rounds_are_over(round_));
   });
@@ -257,8 +270,8 @@ Result<ElasticStep> ElasticOptimizer::Run::outcome() {
   if (local_) {
     local_->begin();
   }
-  if (member_) {
-    kept_.write(&*member_, false);
+  if (member() != nullptr) {
+    entry_.write(false);
   }
   reporter_.enter(SitePhase::training);
   const OwedStep::Made made = owed_.take();
@@ -306,7 +319,7 @@ Result<ElasticStep> ElasticOptimizer::Run::step(std::span<const float> gradient,
 }
 
 Result<ElasticStep> ElasticOptimizer::Run::offer(std::span<const float> gradient, double loss) {
-  return offered(member_->offer(gradient, now()), loss);
+  return offered(member()->offer(gradient, now()), loss);
 }
 
 Result<ElasticStep> ElasticOptimizer::Run::offered(const Status& taken, double loss) {
@@ -318,7 +331,8 @@ Result<ElasticStep> ElasticOptimizer::Run::offered(const Status& taken, double l
 }
 
 Status ElasticOptimizer::Run::refusal(const Status& status) {
-  return status.fault() == Fault::non_finite && member_->fault().ok() ? status : node_.fail(status);
+  return status.fault() == Fault::non_finite && member()->fault().ok() ? status
+                                                                       : node_.fail(status);
 }
 
 Status ElasticOptimizer::Run::gradient_part(std::size_t first, std::span<const float> part) {
@@ -341,12 +355,12 @@ Status ElasticOptimizer::Run::gradient_part(std::size_t first, std::span<const f
     }
   }
   if (!owed_.misses()) {
-    if (Status status = member_->gradient_part(first, part, now()); !status.ok()) {
+    if (Status status = member()->gradient_part(first, part, now()); !status.ok()) {
       return refusal(status);
     }
   }
   owed_.add_part(first, part.size());
-  if (!(member_ && member_->has_parcels()) && Clock::now() - pumped_ < kAnswerEvery) {
+  if (!(member() != nullptr && member()->has_parcels()) && Clock::now() - pumped_ < kAnswerEvery) {
     return {};
   }
   return node_.guarded([&] {
@@ -367,18 +381,18 @@ Result<ElasticStep> ElasticOptimizer::Run::step_by_parts(double loss) {
     return status.ok() ? leave_out() : Result<ElasticStep>(status);
   }
   owed_.end_parts();
-  return offered(member_->offer(now()), loss);
+  return offered(member()->offer(now()), loss);
 }
 
 Result<ElasticStep> ElasticOptimizer::Run::local_step(std::span<const float> gradient,
                                                       double loss) {
-  if (!member_->is_late()) {
+  if (!member()->is_late()) {
     if (Status status = local_->take(round_, gradient, loss); !status.ok()) {
       return local_->spoilt() ? node_.fail(status) : status;
     }
   }
   // One that is late learns it at once: its own steps since the run's last one are lost.
-  if (local_->due() || member_->is_late()) {
+  if (local_->due() || member()->is_late()) {
     return offer(local_->movement(), local_->loss());
   }
   if (Status status = await([] { return true; }); !status.ok()) {
@@ -410,21 +424,21 @@ Status ElasticOptimizer::Run::finish() {
     return node_.status();
   }
   const auto end = Clock::now() + options_.roster.leave_patience;
-  keep_parameters(false);
-  standing_.leave();
-  if (links_ && member_) {
+  entry_.keep_parameters(false);
+  entry_.leave();
+  if (links_ && member() != nullptr) {
     roster_->leave();
-    member_->leave(now());
-    while (Clock::now() < end && member_->standing() != EpochStanding::left &&
+    member()->leave(now());
+    while (Clock::now() < end && member()->standing() != EpochStanding::left &&
            !cancelled_.exchange(false) && !node_.hurried() && (told || !node_.stopped())) {
       if (Status status = pump(kLook); !status.ok()) {
         return status;
       }
-      round_ = member_->applied();
+      round_ = member()->applied();
     }
     tell_what_is_lost();
   }
-  kept_.write(member_ ? &*member_ : nullptr, true);
+  entry_.write(true);
   if (Status status = note_end(); !status.ok()) {
     return node_.fail(status);
   }
@@ -442,9 +456,10 @@ Status ElasticOptimizer::Run::finish() {
 }
 
 void ElasticOptimizer::Run::tell_what_is_lost() const {
-  const EpochStanding standing = member_->standing();
-  const bool goes = standing == EpochStanding::member || standing == EpochStanding::leaving;
-  if (!goes || member_->members().size() < 2) {
+  const sites::EpochMember& member = *entry_.member();
+  const bool goes =
+      member.standing() == EpochStanding::member || member.standing() == EpochStanding::leaving;
+  if (!goes || member.members().size() < 2) {
     return;
   }
   reporter_.tell(
@@ -456,15 +471,12 @@ void ElasticOptimizer::Run::tell_what_is_lost() const {
 
 Status ElasticOptimizer::Run::note_end() {
   const bool all_left =
-      member_ && member_->standing() == EpochStanding::left && member_->run_is_over();
+      member() != nullptr && member()->standing() == EpochStanding::left && member()->run_is_over();
   if (all_left) {
     roster_->note_end();
   }
   const bool over = all_left || node_.rounds_are_over(round_);
-  if (over && member_) {
-    claim_.note_end(member_->history(), {.steps = round_, .all_left = all_left});
-  }
-  return over ? votes_.note({.steps = round_, .all_left = all_left}) : Status();
+  return over ? entry_.note_end({.steps = round_, .all_left = all_left}) : Status();
 }
 
 SiteResult ElasticOptimizer::Run::result() const {

@@ -1,6 +1,5 @@
 // What is behind an ElasticOptimizer: one node of an all-reduce whose nodes come and go, over real
-// channels. elastic_optimizer.cc has its steps and waits, and elastic_optimizer_beginning.cc how it
-// comes into a run, begins one, and gives one up. Not for users.
+// channels. How it comes into a run, begins one, and gives one up is RunEntry's. Not for users.
 //
 // Thread safety: as ElasticOptimizer.
 #pragma once
@@ -8,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,7 +19,6 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/channels.h>
 #include <sotto/comm/trust/allow_list.h>
-#include <sotto/sites/elastic/elastic_beginning.h>
 #include <sotto/sites/elastic/elastic_links.h>
 #include <sotto/sites/elastic/elastic_optimizer.h>
 #include <sotto/sites/elastic/elastic_options.h>
@@ -34,10 +31,8 @@
 #include <sotto/sites/process/called_node.h>
 #include <sotto/sites/process/site_of_options.h>
 
-#include "kept_model.h"
 #include "owed_step.h"
-#include "run_claim.h"
-#include "run_standing.h"
+#include "run_entry.h"
 
 namespace sotto {
 
@@ -79,7 +74,7 @@ class ElasticOptimizer::Run {
     return std::chrono::duration_cast<sites::EpochTime>(Clock::now() - began_);
   }
   ElasticNodeParts parts() const {
-    return {.member = member_ ? &*member_ : nullptr,
+    return {.member = entry_.member(),
             .channels = channels_.get(),
             .roster = roster_.get(),
             .links = links_ ? &*links_ : nullptr,
@@ -91,43 +86,20 @@ class ElasticOptimizer::Run {
   NodeSight sight() const;
 
   Status open();
-  bool takes_part() const { return member_ && member_->wants_gradient(); }
+  sites::EpochMember* member() { return entry_.member(); }
+  bool takes_part() const {
+    return entry_.member() != nullptr && entry_.member()->wants_gradient();
+  }
   Status take_part();
   /// take_part(), which notes whether it has moved the parameters from under a gradient.
   Status take_part_with_gradient();
   /// The gradient of the caller misses the run's model: it is left out.
   ElasticStep leave_out();
-  /// Whether this node has the votes of a run that it began before, and has not given up.
-  bool has_votes() const {
-    return !votes_.found().empty() && standing_.votes_count() && !by_store(options_.roster);
-  }
-  /// Whether no node that is heard is in this node's run, or in any if it is in none.
-  bool run_is_empty() const;
-  BeginningSight beginning_sight() const;
-  /// Joins a run, begins one, or gives one up, where it is time.
-  Status follow_beginning();
-  /// Begins a run, where nodes find each other by a store once that lets this one.
-  Status found_run();
-  /// This node is in no run any more, and keeps model and steps.
-  void give_up_run();
-  /// `founded`: the run that it founds; none: it joins. Zeros: its history is drawn.
-  void make_member(const std::optional<sites::History>& founded);
-  /// Steps of the model from which this node could begin a run.
-  Round model_steps() const {
-    return member_ ? member_->applied() : kept_.next() ? kept_.next()->step : Round{0};
-  }
-  /// Whether the parameters stay as they are.
-  void keep_parameters(bool kept);
   /// Waits until `done` holds, as long as the caller wants to.
   Status await(const std::function<bool()>& done);
   Status pump(Clock::duration longest);
   Status pump_once(Clock::duration longest);
   void follow_roster();
-  /// Where this node's run has to end for another one: begins anew as a newcomer, if no step was
-  /// made that would be lost, and else is the fault.
-  Status keep_or_yield();
-  /// Fault::ended once the run is over for a node that is not in it.
-  Status run_goes_on() const;
   Result<ElasticStep> outcome();
   /// Gives the run a gradient, or what local steps have come to, and waits for its step.
   Result<ElasticStep> offer(std::span<const float> gradient, double loss);
@@ -157,25 +129,19 @@ class ElasticOptimizer::Run {
   const Clock::time_point began_ = Clock::now();
   ElasticReporter reporter_;
   std::optional<sites::EpochLocalSteps> local_;  ///< none: each gradient is one of the run's
-  KeptModel kept_;
-  ElasticBeginning beginning_;
-  RunClaim claim_;
-  RunStanding standing_;
+  OwedStep owed_;
+  RunEntry entry_;
 
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
   std::optional<ElasticLinks> links_;
-  std::optional<sites::EpochMember> member_;
   sites::EpochTime search_began_{};  ///< when the roster was opened
   /// What the roster showed last; sight() has it with the rest.
   NodeSight sight_{.least = options_.roster.least};
   Clock::time_point asked_{};   ///< when
-  Clock::time_point looked_{};  ///< at the run, whether it is to be given up
   Clock::time_point pumped_{};  ///< when messages were taken in last
 
-  bool caller_away_ = false;  ///< the parameters stay as they are
   std::atomic<bool> cancelled_{false};
-  OwedStep owed_;
   Round round_ = 0;
   mutable CalledNode node_;  ///< last: it uses all members above
 };
