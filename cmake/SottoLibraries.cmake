@@ -13,6 +13,7 @@ set(SOTTO_LIBRARIES
     sites_core
     sites_roster
     sites_epochs
+    sites_nodes
     sites_process
     sites_elastic
     sites_simulated)

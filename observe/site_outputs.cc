@@ -20,7 +20,7 @@
 #include <sotto/observe/site_metrics.h>
 #include <sotto/observe/site_status.h>
 #include <sotto/observe/tensorboard.h>
-#include <sotto/sites/process/report/audit_log.h>
+#include <sotto/sites/nodes/report/audit_log.h>
 
 namespace sotto {
 namespace {

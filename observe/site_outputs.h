@@ -14,8 +14,8 @@
 
 #include <sotto/base/message.h>
 #include <sotto/sites/elastic/elastic_options.h>
-#include <sotto/sites/process/report/site_output_options.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_output_options.h>
+#include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/process/site_options.h>
 
 namespace sotto {

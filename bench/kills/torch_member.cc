@@ -20,8 +20,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <sotto/sites/process/by_roster/roster_settings.h>
-#include <sotto/sites/process/report/event_json.h>
+#include <sotto/sites/nodes/report/event_json.h>
+#include <sotto/sites/nodes/roster_settings.h>
 #include <sotto/sites/torch/elastic_optimizer.h>
 
 #include "examples/torch/mnist_cnn.h"

@@ -14,8 +14,8 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/site_outputs.h>
 #include <sotto/observe/site_status.h>
-#include <sotto/sites/process/report/event_json.h>
-#include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/nodes/report/event_json.h>
+#include <sotto/sites/nodes/report/site_event.h>
 
 #include "guard.h"
 #include "latest.h"

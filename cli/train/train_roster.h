@@ -2,7 +2,7 @@
 #pragma once
 
 #include <sotto/console/command.h>
-#include <sotto/sites/process/by_roster/roster_settings.h>
+#include <sotto/sites/nodes/roster_settings.h>
 
 #include "train_flags.h"
 #include "train_observers.h"

@@ -16,8 +16,8 @@
 
 #include <torch/torch.h>
 
-#include <sotto/sites/process/by_roster/roster_settings.h>
-#include <sotto/sites/process/report/print_events.h>
+#include <sotto/sites/nodes/report/print_events.h>
+#include <sotto/sites/nodes/roster_settings.h>
 #include <sotto/sites/torch/elastic_optimizer.h>
 
 #include "mnist_cnn.h"

@@ -26,7 +26,7 @@
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/elastic/elastic_hello.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/nodes/report/site_event.h>
 #include <sotto/sites/roster/roster.h>
 
 namespace sotto {

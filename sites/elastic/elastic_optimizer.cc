@@ -15,7 +15,7 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/elastic/elastic_assembly.h>
-#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 
 #include "internal/elastic_optimizer_run.h"
 

@@ -35,7 +35,7 @@
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/elastic/elastic_options.h>
-#include <sotto/sites/process/report/site_result.h>
+#include <sotto/sites/nodes/report/site_result.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {

@@ -12,8 +12,8 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/optim/step_rule.h>
-#include <sotto/sites/process/by_roster/roster_options.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/roster_options.h>
 #include <sotto/trainers/observer.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 

@@ -17,9 +17,9 @@
 #include <sotto/sites/elastic/elastic_wait.h>
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/by_roster/run_roster.h>
-#include <sotto/sites/process/report/site_history.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_history.h>
+#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/run_roster.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {

@@ -1,6 +1,6 @@
 // The model of a node of an all-reduce whose nodes come and go, in its folder: a node that is
 // started again may begin a run from it. The file is that of a site's state
-// (sites/process/state/site_state_file.h) with the sections settings, those that the model depends
+// (sites/nodes/state/site_state_file.h) with the sections settings, those that the model depends
 // on; site, parameters and step rule as sites::EpochModel::snapshot has them, and behind them what
 // the rule of local steps remembers; and run.
 //
@@ -22,8 +22,8 @@
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/state/site_folder.h>
-#include <sotto/sites/process/state/state_thread.h>
+#include <sotto/sites/nodes/state/site_folder.h>
+#include <sotto/sites/nodes/state/state_thread.h>
 
 namespace sotto {
 

@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/sites/epochs/epoch_rules.h>
-#include <sotto/sites/process/by_roster/roster_search.h>
+#include <sotto/sites/nodes/roster_search.h>
 
 namespace sotto {
 namespace {

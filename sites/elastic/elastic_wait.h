@@ -16,8 +16,8 @@
 
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/by_roster/seed_store.h>
-#include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/nodes/report/site_event.h>
+#include <sotto/sites/nodes/seed_store.h>
 
 namespace sotto {
 

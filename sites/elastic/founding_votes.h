@@ -14,7 +14,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 
 namespace sotto {
 

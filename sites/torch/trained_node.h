@@ -13,7 +13,7 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/nodes/report/site_event.h>
 #include <sotto/sites/torch/trained_model.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
 #include <sotto/trainers/torch/distributed_run.h>

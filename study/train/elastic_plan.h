@@ -6,7 +6,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/elastic/elastic_options.h>
-#include <sotto/sites/process/by_roster/roster_settings.h>
+#include <sotto/sites/nodes/roster_settings.h>
 #include <sotto/study/train/train_options.h>
 
 namespace sotto::study {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <sotto/sites/elastic/elastic_options.h>
-#include <sotto/sites/process/by_roster/roster_settings.h>
+#include <sotto/sites/nodes/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/trainers/tasks/task_registry.h>

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 
 #include "bench/sitelab/audit.h"
 #include "bench/sitelab/growth.h"

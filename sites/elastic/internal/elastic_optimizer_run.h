@@ -27,9 +27,9 @@
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/by_roster/run_roster.h>
-#include <sotto/sites/process/called_node.h>
-#include <sotto/sites/process/site_of_options.h>
+#include <sotto/sites/nodes/called_node.h>
+#include <sotto/sites/nodes/incarnation.h>
+#include <sotto/sites/nodes/run_roster.h>
 
 #include "owed_step.h"
 #include "run_entry.h"

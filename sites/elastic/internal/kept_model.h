@@ -15,7 +15,7 @@
 #include <sotto/sites/elastic/elastic_state.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 
 namespace sotto {
 

@@ -15,7 +15,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/sites/elastic/elastic_hello.h>
 #include <sotto/sites/elastic/elastic_optimizer.h>
-#include <sotto/sites/process/by_roster/run_roster.h>
+#include <sotto/sites/nodes/run_roster.h>
 
 #include "support/free_port.h"
 #include "support/seed.h"
