@@ -7,20 +7,15 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/text.h>
-#include <sotto/base/xxh3.h>
 #include <sotto/comm/trust/sealed_message.h>
+#include <sotto/sites/roster/roster_entry.h>
 
 namespace sotto {
 namespace {
 
-using sites::SeedLease;
-using sites::SeedLeases;
-using sites::SeedPlace;
-
 constexpr std::uint8_t kRunVersion = 1;
 constexpr std::size_t kMostEndBytes = 64;
-/// A digest is 0 for no value.
-constexpr std::uint64_t kMarkOfAny = 2;
+constexpr std::uint64_t kMarkOfAny = StoredEntries::kMarkOfAny;
 /// Runs before the latest one that are looked for at once, so that none of them stays lost.
 constexpr std::uint64_t kKeptAtOnce = 4;
 /// Numbers that are missing in a row, after which a run is looked for.
@@ -28,15 +23,10 @@ constexpr std::uint64_t kMostLost = 4;
 /// Ends of one run: each is later than the one before, or refused.
 constexpr std::size_t kMostEnds = 64;
 
-std::string place_key(std::size_t place) { return fmt::format("nodes/seeds/{}", place); }
 std::string run_key(std::uint64_t number) { return fmt::format("nodes/runs/{}", number); }
 std::string end_key(std::uint64_t number, std::size_t place) {
   const std::string first = run_key(number) + "/end";
   return place == 0 ? first : fmt::format("{}/{}", first, place);
-}
-
-std::uint64_t mark_of(std::span<const std::byte> bytes) {
-  return std::max(xxh3(bytes), kMarkOfAny);
 }
 
 bool is_later(const StoredEnd& end, const StoredEnd& known) {
@@ -84,103 +74,12 @@ Result<StoredRun> parse_stored_run(std::span<const std::byte> bytes) {
   return run;
 }
 
-RunStore::RunStore(std::shared_ptr<SharedStore> store, const RunKey& key)
-    : store_(std::move(store)),
-      lease_key_(key.derived("sotto leases in a store")),
-      run_key_(key.derived("sotto runs in a store")) {}
-
-Result<RunStore::Entry> RunStore::read(const std::string& key, const PrivateKey& seal,
-                                       std::size_t most, Deadline deadline) {
-  const auto value = store_->look(key, most + kSealBytes, deadline);
-  if (!value.ok() && value.status().fault() != Fault::malformed) {
-    return value.status();
-  }
-  if (value.ok() && !*value) {
-    refused_.erase(key);
-    return Entry{};
-  }
-  if (!value.ok()) {
-    const std::string& why = value.status().message();
-    const std::uint64_t mark = mark_of(std::as_bytes(std::span(why)));
-    refuse_entry(key, mark, why);
-    return Entry{.mark = mark};
-  }
-  Entry entry{.mark = mark_of(**value), .opened = open_message(**value, seal)};
-  if (!entry.opened) {
-    refuse_entry(
-        key, entry.mark,
-        "this run's key does not open it: give all nodes one key, and each run a folder or "
-        "prefix of its own");
-  }
-  return entry;
-}
-
-void RunStore::refuse_entry(const std::string& key, std::uint64_t mark, const std::string& why) {
-  auto& known = refused_[key];
-  if (std::exchange(known, mark) != mark) {
-    told_.push_back(fmt::format("'{}' in the store is refused: {}", key, why));
-  }
-}
-
-std::vector<std::string> RunStore::take_refused() { return std::exchange(told_, {}); }
-
-Result<std::vector<SeedPlace>> RunStore::leases(Deadline deadline) {
-  std::vector<SeedPlace> places(SeedLeases::kPlaces);
-  for (std::size_t k = 0; k < places.size(); ++k) {
-    const std::string key = place_key(k);
-    const auto entry = read(key, lease_key_, sites::kMostLeaseBytes, deadline);
-    if (!entry) {
-      return entry.status();
-    }
-    places[k].mark = entry->mark;
-    if (entry->opened) {
-      auto lease = sites::parse_lease(*entry->opened);
-      if (lease) {
-        places[k].lease = std::move(*lease);
-      } else {
-        refuse_entry(key, entry->mark, lease.status().message());
-      }
-    }
-  }
-  return places;
-}
-
-Result<bool> RunStore::claim(std::size_t place, const SeedLease& lease, Deadline deadline) {
-  const auto sealed = seal_message(encode(lease), lease_key_);
-  const auto there =
-      store_->claim(place_key(place), sealed, sites::kMostLeaseBytes + kSealBytes, deadline);
-  if (!there && there.status().fault() == Fault::malformed) {
-    return false;  // it is taken, and refused at the next look
-  }
-  return there ? Result<bool>(*there == sealed) : there.status();
-}
-
-Status RunStore::renew(std::size_t place, const SeedLease& lease, Deadline deadline) {
-  return store_->put(place_key(place), seal_message(encode(lease), lease_key_), deadline);
-}
-
-Status RunStore::clear(std::size_t place, std::uint64_t mark, Deadline deadline) {
-  const auto entry = read(place_key(place), lease_key_, sites::kMostLeaseBytes, deadline);
-  if (!entry) {
-    return entry.status();
-  }
-  return entry->mark == mark ? store_->drop(place_key(place), deadline) : Status();
-}
-
-Status RunStore::leave(std::size_t place, const SeedLease& lease, Deadline deadline) {
-  const auto entry = read(place_key(place), lease_key_, sites::kMostLeaseBytes, deadline);
-  if (!entry) {
-    return entry.status();
-  }
-  const auto there = entry->opened ? sites::parse_lease(*entry->opened)
-                                   : Result<SeedLease>(Status(Fault::malformed, "no lease"));
-  const bool own = there && there->incarnation == lease.incarnation && there->name == lease.name;
-  return own ? store_->drop(place_key(place), deadline) : Status();
-}
+RunStore::RunStore(StoredEntries& entries, const RunKey& key)
+    : entries_(entries), key_(key.derived("sotto runs in a store")) {}
 
 Result<std::optional<StoredRun>> RunStore::run_at(std::uint64_t number, Deadline deadline) {
   const std::string key = run_key(number);
-  const auto entry = read(key, run_key_, kMostStoredRunBytes, deadline);
+  const auto entry = entries_.read(key, key_, kMostStoredRunBytes, deadline);
   if (!entry) {
     return entry.status();
   }
@@ -193,8 +92,8 @@ Result<std::optional<StoredRun>> RunStore::run_at(std::uint64_t number, Deadline
       known_.insert_or_assign(number, *run);
       return std::optional(std::move(*run));
     }
-    refuse_entry(key, entry->mark,
-                 run ? "it is the entry of another number" : run.status().message());
+    entries_.refuse(key, entry->mark,
+                    run ? "it is the entry of another number" : run.status().message());
   }
   return std::optional(StoredRun{.number = number});
 }
@@ -269,13 +168,13 @@ Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline,
 
 Result<StoredRun> RunStore::claim(const StoredRun& run, Deadline deadline) {
   if (run.number < 1 || run.number > kMostStoredRuns) {
-    refuse_entry(
+    entries_.refuse(
         run_key(run.number), kMarkOfAny,
         fmt::format("the store has had {} runs: give another folder or prefix", kMostStoredRuns));
     return StoredRun{};
   }
-  const auto there = store_->claim(run_key(run.number), seal_message(encode(run), run_key_),
-                                   kMostStoredRunBytes + kSealBytes, deadline);
+  const auto there = entries_.store().claim(run_key(run.number), seal_message(encode(run), key_),
+                                            kMostStoredRunBytes + kSealBytes, deadline);
   if (!there && there.status().fault() != Fault::malformed) {
     return there.status();
   }
@@ -292,7 +191,7 @@ Result<StoredRun> RunStore::claim(const StoredRun& run, Deadline deadline) {
 Result<RunStore::EndEntry> RunStore::end_at(const StoredRun& run, std::size_t place,
                                             Deadline deadline) {
   const std::string key = end_key(run.number, place);
-  const auto entry = read(key, run_key_, kMostEndBytes, deadline);
+  const auto entry = entries_.read(key, key_, kMostEndBytes, deadline);
   if (!entry) {
     return entry.status();
   }
@@ -306,7 +205,7 @@ Result<RunStore::EndEntry> RunStore::end_at(const StoredRun& run, std::size_t pl
   const StoredRunId id = {in.read<std::uint64_t>(), in.read<std::uint64_t>()};
   const StoredEnd end{.steps = in.read<Round>(), .all_left = in.read<std::uint8_t>() != 0};
   if (!in.finished() || !version || number != run.number || id != run.id) {
-    refuse_entry(key, entry->mark, "it is no end of this run");
+    entries_.refuse(key, entry->mark, "it is no end of this run");
     return found;
   }
   found.known = end;
@@ -352,8 +251,8 @@ Status RunStore::add_end(const StoredRun& run, const StoredEnd& end, Deadline de
     auto entry = end_at(run, place, deadline);
     if (entry && !entry->there) {
       const auto claimed =
-          store_->claim(end_key(run.number, place), seal_message(encode(run, end), run_key_),
-                        kMostEndBytes + kSealBytes, deadline);
+          entries_.store().claim(end_key(run.number, place), seal_message(encode(run, end), key_),
+                                 kMostEndBytes + kSealBytes, deadline);
       if (!claimed && claimed.status().fault() != Fault::malformed) {
         return claimed.status();
       }
@@ -366,8 +265,8 @@ Status RunStore::add_end(const StoredRun& run, const StoredEnd& end, Deadline de
       return {};
     }
   }
-  refuse_entry(end_key(run.number, kMostEnds), kMarkOfAny,
-               fmt::format("the run has {} ends already", kMostEnds));
+  entries_.refuse(end_key(run.number, kMostEnds), kMarkOfAny,
+                  fmt::format("the run has {} ends already", kMostEnds));
   return {};
 }
 

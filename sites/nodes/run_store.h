@@ -1,29 +1,24 @@
-// What the nodes of a run keep in a store in place of seeds with fixed addresses: leases, by which
-// they find each other (sites/roster/seed_leases.h), and which runs they have begun, so that of
-// those that would begin one at once one does (docs/epochs.md, "Seeds from a store").
+// Which runs nodes have begun that find each other by a store, so that of those that would begin
+// one at once one does (docs/epochs.md, "Seeds from a store").
 //
-//   nodes/seeds/N    a lease, N from 0
 //   nodes/runs/N     who began the run of this number, from 1: whoever claims the key first
 //   nodes/runs/N/end how that run ended, where somebody saw it; an end that others saw later has a
 //                    key of its own, nodes/runs/N/end/K, K from 1: none is overwritten, as two
 //                    nodes may end at once
 //
-// Each value is sealed under a key that follows from the run's (sealed_message.h), has a bounded
-// length, and is refused where it does not open or breaks its grammar. A refused lease is nobody's,
-// and a refused run is one that was begun by nobody knows whom.
+// A refused run is one that was begun by nobody knows whom.
 //
 // Runs are found one after the other. Where some of them are lost, as by a server that makes room,
 // those that are in the latest run put them back, and others look a few numbers further.
 //
 // Thread safety: one thread at a time. Every call waits for a server until its deadline, at most;
-// for one of files as long as the system does.
+// for one of files as long as the system does. Ownership: the entries must outlive it.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,9 +27,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/comm/shared_store.h>
 #include <sotto/comm/trust/run_key.h>
-#include <sotto/sites/roster/seed_leases.h>
+#include <sotto/sites/nodes/stored_entries.h>
 
 namespace sotto {
 
@@ -68,19 +62,8 @@ Result<StoredRun> parse_stored_run(std::span<const std::byte> bytes);
 
 class RunStore {
  public:
-  /// `store` is shared; entries are sealed under keys that follow from the run's.
-  RunStore(std::shared_ptr<SharedStore> store, const RunKey& key);
-
-  /// All places of leases. A fault: the store does not answer.
-  Result<std::vector<sites::SeedPlace>> leases(Deadline deadline);
-  /// Puts a lease into a place that is empty; false: another one was first.
-  Result<bool> claim(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
-  /// Puts a lease into this node's place.
-  Status renew(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
-  /// Empties a place, where its value has still this mark.
-  Status clear(std::size_t place, std::uint64_t mark, Deadline deadline);
-  /// Empties this node's place, where its lease is.
-  Status leave(std::size_t place, const sites::SeedLease& lease, Deadline deadline);
+  /// Runs are sealed under a key that follows from the run's.
+  RunStore(StoredEntries& entries, const RunKey& key);
 
   /// The run that was begun last; none: there was none. `own` is the run in which this node is;
   /// none: in none. A store that has lost that one, as a server may that was started again, or one
@@ -98,17 +81,7 @@ class RunStore {
   /// Says how the run with this id ended, unless a later end is known.
   Status note_end(const StoredRunId& id, const StoredEnd& end, Deadline deadline);
 
-  /// What was refused since the last call, each entry once while it stays as it is.
-  std::vector<std::string> take_refused();
-
  private:
-  /// A value, as it is and opened.
-  struct Entry {
-    std::uint64_t mark = 0;                          ///< digest of its bytes; 0: there is none
-    std::optional<std::vector<std::byte>> opened{};  ///< none: it is refused
-  };
-  Result<Entry> read(const std::string& key, const PrivateKey& seal, std::size_t most,
-                     Deadline deadline);
   /// The run of a number; none: there is none.
   Result<std::optional<StoredRun>> run_at(std::uint64_t number, Deadline deadline);
   /// Looks for some of the runs up to the latest one, and puts back those that are lost.
@@ -123,19 +96,14 @@ class RunStore {
   /// Says how a run ended, unless a later end is known.
   Status add_end(const StoredRun& run, const StoredEnd& end, Deadline deadline);
   Result<EndEntry> end_at(const StoredRun& run, std::size_t place, Deadline deadline);
-  /// An entry is not what it should be.
-  void refuse_entry(const std::string& key, std::uint64_t mark, const std::string& why);
 
-  const std::shared_ptr<SharedStore> store_;
-  const PrivateKey lease_key_;
-  const PrivateKey run_key_;
-  std::optional<StoredRun> latest_{};             ///< as far as it was read
-  std::map<std::uint64_t, StoredRun> known_;      ///< runs that were read, by number
-  bool walked_ = false;                           ///< all numbers were looked at once
-  std::uint64_t kept_ = 0;                        ///< number that keep() looked for last
-  bool restored_ = false;                         ///< a run was put back
-  std::map<std::string, std::uint64_t> refused_;  ///< marks of entries that were refused, by key
-  std::vector<std::string> told_;                 ///< what take_refused() returns
+  StoredEntries& entries_;
+  const PrivateKey key_;
+  std::optional<StoredRun> latest_{};         ///< as far as it was read
+  std::map<std::uint64_t, StoredRun> known_;  ///< runs that were read, by number
+  bool walked_ = false;                       ///< all numbers were looked at once
+  std::uint64_t kept_ = 0;                    ///< number that keep() looked for last
+  bool restored_ = false;                     ///< a run was put back
 };
 
 }  // namespace sotto

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/start_threads.h>
+#include <sotto/sites/nodes/node_store.h>
 
 namespace sotto {
 namespace {
@@ -79,8 +80,8 @@ class SeedStore::Work {
   const RunKey key_;
   const Clock::time_point began_ = Clock::now();
   const std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
-  std::optional<RunStore> store_;  ///< of the own thread, as are
-  sites::SeedLeases leases_;       ///< these
+  std::optional<NodeStore> store_;  ///< of the own thread, as are
+  sites::SeedLeases leases_;        ///< these
 
   mutable std::mutex mutex_;  ///< of what follows
   std::condition_variable change_;
@@ -158,7 +159,7 @@ Status SeedStore::Work::look(bool at_leases) {
   if (status.ok()) {
     status = follow_runs(deadline);
   }
-  if (status.ok() && store_->take_restored() && !at_leases) {
+  if (status.ok() && store_->runs.take_restored() && !at_leases) {
     status = follow_leases(deadline);  // they may be lost, too
   }
   if (status.ok()) {
@@ -175,7 +176,7 @@ Status SeedStore::Work::follow_leases(Deadline deadline) {
   // A node that has just written its lease looks again: of two that start at once one sees the
   // other.
   for (bool again = true; again;) {
-    const auto places = store_->leases(deadline);
+    const auto places = store_->leases.places(deadline);
     if (!places) {
       return places.status();
     }
@@ -187,7 +188,7 @@ Status SeedStore::Work::follow_leases(Deadline deadline) {
     again = !had && leases_.own_place();
     for (const std::size_t place : leases_.old()) {
       // One that cannot be removed, as another user's file, is in nobody's way.
-      if (store_->clear(place, (*places)[place].mark, deadline).ok()) {
+      if (store_->leases.clear(place, (*places)[place].mark, deadline).ok()) {
         leases_.removed(place);
       }
     }
@@ -205,7 +206,7 @@ Status SeedStore::Work::keep_lease(Deadline deadline) {
     return take_lease_out(deadline);
   }
   for (auto place = leases_.free_place(); place; place = leases_.free_place()) {
-    const auto claimed = store_->claim(*place, leases_.next(), deadline);
+    const auto claimed = store_->leases.claim(*place, leases_.next(), deadline);
     if (!claimed) {
       return claimed.status();
     }
@@ -219,7 +220,7 @@ Status SeedStore::Work::keep_lease(Deadline deadline) {
     return {};
   }
   const std::size_t place = *leases_.own_place();
-  Status status = store_->renew(place, leases_.next(), deadline);
+  Status status = store_->leases.renew(place, leases_.next(), deadline);
   if (status.ok()) {
     leases_.written(place, now());
   }
@@ -228,7 +229,7 @@ Status SeedStore::Work::keep_lease(Deadline deadline) {
 
 Status SeedStore::Work::take_lease_out(Deadline deadline) {
   const auto place = leases_.own_place();
-  Status status = place ? store_->leave(*place, own_, deadline) : Status();
+  Status status = place ? store_->leases.leave(*place, own_, deadline) : Status();
   if (place && status.ok()) {
     leases_.left();
   }
@@ -244,18 +245,18 @@ Status SeedStore::Work::follow_runs(Deadline deadline) {
     own = own_run_;
   }
   if (wanted) {
-    if (const auto claimed = store_->claim(*wanted, deadline); !claimed) {
+    if (const auto claimed = store_->runs.claim(*wanted, deadline); !claimed) {
       return claimed.status();
     }
   }
   StoredRuns runs{.known = true};
-  const auto latest = store_->latest(deadline, own);
+  const auto latest = store_->runs.latest(deadline, own);
   if (!latest) {
     return latest.status();
   }
   runs.latest = *latest;
   if (runs.latest) {
-    const auto end = store_->end_of(*runs.latest, deadline);
+    const auto end = store_->runs.end_of(*runs.latest, deadline);
     if (!end) {
       return end.status();
     }
@@ -278,7 +279,7 @@ Status SeedStore::Work::tell_end(Deadline deadline) {
   if (!end) {
     return {};
   }
-  Status status = store_->note_end(end->first, end->second, deadline);
+  Status status = store_->runs.note_end(end->first, end->second, deadline);
   const std::lock_guard lock(mutex_);
   if (status.ok() && end_ == end) {
     end_.reset();
@@ -294,7 +295,7 @@ void SeedStore::Work::note(const Status& looked) {
     return;  // what was cut short says nothing
   }
   const std::lock_guard lock(mutex_);
-  for (std::string& refused : store_->take_refused()) {
+  for (std::string& refused : store_->entries.take_refused()) {
     tell(Level::warning, Kind::store_refused, std::move(refused));
   }
   why_ = looked.message();

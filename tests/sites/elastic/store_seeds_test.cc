@@ -18,7 +18,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/shared_store.h>
 #include <sotto/sites/elastic/elastic_optimizer.h>
-#include <sotto/sites/nodes/run_store.h>
+#include <sotto/sites/nodes/node_store.h>
 
 #include "support/scratch.h"
 
@@ -46,7 +46,7 @@ class Folder {
   /// The address of a node that has a lease; waits for one.
   std::string address() const {
     while (true) {
-      const auto places = store().leases(Deadline::after(1min)).value();
+      const auto places = store().leases.places(Deadline::after(1min)).value();
       for (const auto& place : places) {
         if (place.lease) {
           return place.lease->address;
@@ -56,20 +56,23 @@ class Folder {
   }
   /// Puts a lease into the first place that is empty.
   void put(const sites::SeedLease& lease) const {
-    RunStore to = store();
-    for (std::size_t place = 0; !to.claim(place, lease, Deadline::after(1min)).value(); ++place) {
+    NodeStore to = store();
+    for (std::size_t place = 0; !to.leases.claim(place, lease, Deadline::after(1min)).value();
+         ++place) {
     }
   }
   /// The run that was begun last.
-  std::optional<StoredRun> latest() const { return store().latest(Deadline::after(1min)).value(); }
+  std::optional<StoredRun> latest() const {
+    return store().runs.latest(Deadline::after(1min)).value();
+  }
   std::size_t leases() const {
-    const auto places = store().leases(Deadline::after(1min)).value();
+    const auto places = store().leases.places(Deadline::after(1min)).value();
     return static_cast<std::size_t>(
         std::ranges::count_if(places, [](const auto& place) { return place.lease.has_value(); }));
   }
 
  private:
-  RunStore store() const { return {make_shared_store("seeds", url()), key_}; }
+  NodeStore store() const { return {make_shared_store("seeds", url()), key_}; }
 
   const Scratch scratch_;
   const RunKey key_;

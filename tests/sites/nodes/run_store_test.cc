@@ -1,6 +1,6 @@
 // What nodes keep in a store: leases and runs that others may have damaged or forged, and that of
 // those that begin a run at once one does.
-#include <sotto/sites/nodes/run_store.h>
+#include <sotto/sites/nodes/node_store.h>
 
 #include <algorithm>
 #include <functional>
@@ -43,9 +43,9 @@ std::vector<StoredRun> founded_at_once(const std::function<std::shared_ptr<Share
   std::vector<std::thread> founders;
   for (std::size_t k = 0; k < kFounders; ++k) {
     founders.emplace_back([&, k] {
-      RunStore store(open(), key);
+      NodeStore store(open(), key);
       all.arrive_and_wait();
-      const auto begun = store.claim(run_of(1, "n" + std::to_string(k), 100 + k), soon());
+      const auto begun = store.runs.claim(run_of(1, "n" + std::to_string(k), 100 + k), soon());
       if (begun) {
         seen[k] = *begun;
       }
@@ -94,81 +94,81 @@ TEST_CASE("run stores: of several that begin a run at once one does and all see 
 TEST_CASE("run stores: the next run is begun once and from the number that was seen") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
-  RunStore a(fake, key);
-  RunStore b(fake, key);
-  CHECK_FALSE(a.latest(soon()).value());
-  CHECK(a.claim(run_of(1, "a", 1), soon()).value() == run_of(1, "a", 1));
-  CHECK(b.latest(soon()).value() == run_of(1, "a", 1));
-  CHECK(b.claim(run_of(1, "b", 2), soon()).value() == run_of(1, "a", 1));
-  CHECK(b.claim(run_of(2, "b", 2), soon()).value() == run_of(2, "b", 2));
-  CHECK(a.claim(run_of(2, "a", 3), soon()).value() == run_of(2, "b", 2));
-  CHECK(a.latest(soon()).value() == run_of(2, "b", 2));
+  NodeStore a(fake, key);
+  NodeStore b(fake, key);
+  CHECK_FALSE(a.runs.latest(soon()).value());
+  CHECK(a.runs.claim(run_of(1, "a", 1), soon()).value() == run_of(1, "a", 1));
+  CHECK(b.runs.latest(soon()).value() == run_of(1, "a", 1));
+  CHECK(b.runs.claim(run_of(1, "b", 2), soon()).value() == run_of(1, "a", 1));
+  CHECK(b.runs.claim(run_of(2, "b", 2), soon()).value() == run_of(2, "b", 2));
+  CHECK(a.runs.claim(run_of(2, "a", 3), soon()).value() == run_of(2, "b", 2));
+  CHECK(a.runs.latest(soon()).value() == run_of(2, "b", 2));
   // The end of a run is that of its number, also where another one was begun since.
-  CHECK(a.note_end({1, 1}, {.steps = 40, .all_left = true}, soon()).ok());
-  CHECK_FALSE(b.end_of({.number = 2, .id = {2, 2}}, soon()).value());
-  CHECK(b.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
+  CHECK(a.runs.note_end({1, 1}, {.steps = 40, .all_left = true}, soon()).ok());
+  CHECK_FALSE(b.runs.end_of({.number = 2, .id = {2, 2}}, soon()).value());
+  CHECK(b.runs.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
         StoredEnd{.steps = 40, .all_left = true});
-  CHECK(b.note_end({1, 1}, {.steps = 40, .all_left = false}, soon()).ok());  // is known better
-  CHECK(a.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
+  CHECK(b.runs.note_end({1, 1}, {.steps = 40, .all_left = false}, soon()).ok());  // is known better
+  CHECK(a.runs.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
         StoredEnd{.steps = 40, .all_left = true});
   // The end of another run under that number says nothing of this one.
-  CHECK_FALSE(b.end_of({.number = 1, .id = {7, 7}}, soon()).value());
-  CHECK(b.take_refused().size() == 1);
-  CHECK(a.note_end({9, 9}, {.steps = 40}, soon()).ok());  // nobody has begun it here
+  CHECK_FALSE(b.runs.end_of({.number = 1, .id = {7, 7}}, soon()).value());
+  CHECK(b.entries.take_refused().size() == 1);
+  CHECK(a.runs.note_end({9, 9}, {.steps = 40}, soon()).ok());  // nobody has begun it here
   CHECK(fake->values().size() == 3);
-  CHECK(b.claim(run_of(kMostStoredRuns + 1, "b", 2), soon()).value().number == 0);
-  CHECK(b.take_refused().size() == 1);
+  CHECK(b.runs.claim(run_of(kMostStoredRuns + 1, "b", 2), soon()).value().number == 0);
+  CHECK(b.entries.take_refused().size() == 1);
 }
 
 TEST_CASE("run stores: a store that was emptied gets the run back from those that are in it") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
-  RunStore member(fake, key);
-  RunStore other(fake, key);
+  NodeStore member(fake, key);
+  NodeStore other(fake, key);
   for (const std::uint64_t number : {1U, 2U, 3U}) {
-    REQUIRE(member.claim(run_of(number, "a", number), soon()).ok());
+    REQUIRE(member.runs.claim(run_of(number, "a", number), soon()).ok());
   }
   const StoredRunId own = {3, 1};
-  CHECK(member.latest(soon(), own).value() == run_of(3, "a", 3));
-  CHECK(other.latest(soon()).value() == run_of(3, "a", 3));
+  CHECK(member.runs.latest(soon(), own).value() == run_of(3, "a", 3));
+  CHECK(other.runs.latest(soon()).value() == run_of(3, "a", 3));
   for (const auto& [at, value] : fake->values()) {
     REQUIRE(fake->remove(at).ok());
   }
   // That may have been wanted: those that are in no run take the store as it is.
-  CHECK_FALSE(other.latest(soon()).value());
-  CHECK_FALSE(other.latest(soon(), StoredRunId{9, 9}).value());
-  CHECK(member.latest(soon(), own).value() == run_of(3, "a", 3));
-  CHECK(other.latest(soon()).value() == run_of(3, "a", 3));
-  CHECK(RunStore(fake, key).latest(soon()).value() == run_of(3, "a", 3));
+  CHECK_FALSE(other.runs.latest(soon()).value());
+  CHECK_FALSE(other.runs.latest(soon(), StoredRunId{9, 9}).value());
+  CHECK(member.runs.latest(soon(), own).value() == run_of(3, "a", 3));
+  CHECK(other.runs.latest(soon()).value() == run_of(3, "a", 3));
+  CHECK(NodeStore(fake, key).runs.latest(soon()).value() == run_of(3, "a", 3));
 }
 
 TEST_CASE("run stores: a run that is lost alone hides none and comes back") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
-  RunStore member(fake, key);
+  NodeStore member(fake, key);
   constexpr std::uint64_t kRuns = 9;
   for (std::uint64_t number = 1; number <= kRuns; ++number) {
-    REQUIRE(member.claim(run_of(number, "a", number), soon()).ok());
+    REQUIRE(member.runs.claim(run_of(number, "a", number), soon()).ok());
   }
   const StoredRunId own = {kRuns, 1};
-  CHECK(member.latest(soon(), own).value() == run_of(kRuns, "a", kRuns));
-  CHECK_FALSE(member.take_restored());
+  CHECK(member.runs.latest(soon(), own).value() == run_of(kRuns, "a", kRuns));
+  CHECK_FALSE(member.runs.take_restored());
   const auto whole = fake->values();
   for (std::uint64_t lost = 1; lost <= kRuns; ++lost) {
     CAPTURE(lost);
     REQUIRE(fake->remove("nodes/runs/" + std::to_string(lost)).ok());
     if (lost < kRuns) {
       // One that comes now begins no run beside the latest.
-      CHECK(RunStore(fake, key).latest(soon()).value() == run_of(kRuns, "a", kRuns));
+      CHECK(NodeStore(fake, key).runs.latest(soon()).value() == run_of(kRuns, "a", kRuns));
     }
     for (std::uint64_t looks = 0; looks < kRuns; ++looks) {
-      CHECK(member.latest(soon(), own).value() == run_of(kRuns, "a", kRuns));
+      CHECK(member.runs.latest(soon(), own).value() == run_of(kRuns, "a", kRuns));
     }
-    CHECK(member.take_restored());
-    CHECK_FALSE(member.take_restored());
+    CHECK(member.runs.take_restored());
+    CHECK_FALSE(member.runs.take_restored());
     for (std::uint64_t number = 1; number <= kRuns; ++number) {
       // Each as it was, whoever put it there.
-      CHECK(RunStore(fake, key).claim(run_of(number, "b", 77), soon()).value() ==
+      CHECK(NodeStore(fake, key).runs.claim(run_of(number, "b", 77), soon()).value() ==
             run_of(number, "a", number));
     }
   }
@@ -178,61 +178,61 @@ TEST_CASE("run stores: a run that is lost alone hides none and comes back") {
 TEST_CASE("run stores: an end is not overwritten by one that was seen before it") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
-  RunStore a(fake, key);
-  RunStore b(fake, key);
+  NodeStore a(fake, key);
+  NodeStore b(fake, key);
   const StoredRun run = run_of(1, "a", 1);
-  REQUIRE(a.claim(run, soon()).ok());
+  REQUIRE(a.runs.claim(run, soon()).ok());
   // Both have read that there is no end yet, and the one that knows more is first.
   fake->before_claim(
-      [&] { CHECK(b.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok()); });
-  CHECK(a.note_end(run.id, {.steps = 8, .all_left = false}, soon()).ok());
-  CHECK(a.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+      [&] { CHECK(b.runs.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok()); });
+  CHECK(a.runs.note_end(run.id, {.steps = 8, .all_left = false}, soon()).ok());
+  CHECK(a.runs.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
   CHECK(fake->values().size() == 2);
   CHECK(fake->remove("nodes/runs/1/end").ok());
   // The other one is first.
-  fake->before_claim([&] { CHECK(b.note_end(run.id, {.steps = 6}, soon()).ok()); });
-  CHECK(a.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok());
-  CHECK(b.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  fake->before_claim([&] { CHECK(b.runs.note_end(run.id, {.steps = 6}, soon()).ok()); });
+  CHECK(a.runs.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok());
+  CHECK(b.runs.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
   CHECK(fake->values().contains("nodes/runs/1/end/1"));
   // What is no end takes a place, and hides nothing.
   REQUIRE(fake->set("nodes/runs/1/end", std::vector<std::byte>(40)).ok());
-  CHECK(b.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
-  CHECK(b.take_refused().size() == 1);
+  CHECK(b.runs.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  CHECK(b.entries.take_refused().size() == 1);
   REQUIRE(fake->remove("nodes/runs/1/end/1").ok());
-  CHECK(b.note_end(run.id, {.steps = 9}, soon()).ok());
-  CHECK(a.end_of(run, soon()).value() == StoredEnd{.steps = 9});
+  CHECK(b.runs.note_end(run.id, {.steps = 9}, soon()).ok());
+  CHECK(a.runs.end_of(run, soon()).value() == StoredEnd{.steps = 9});
 }
 
 TEST_CASE("run stores: damaged and forged entries are refused by name once each") {
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
   const RunKey other(make_key_pair());
-  RunStore store(fake, key);
-  REQUIRE(RunStore(fake, other).claim(0, lease_of("stranger", 3), soon()).value());
+  NodeStore store(fake, key);
+  REQUIRE(NodeStore(fake, other).leases.claim(0, lease_of("stranger", 3), soon()).value());
   REQUIRE(fake->set("nodes/seeds/1", std::vector<std::byte>(1 << 20)).ok());
   REQUIRE(fake->set("nodes/seeds/2", std::vector<std::byte>(3)).ok());
   const PrivateKey seal = key.derived("sotto leases in a store");
   REQUIRE(fake->set("nodes/seeds/3", seal_message(std::vector<std::byte>(40), seal)).ok());
-  REQUIRE(store.claim(4, lease_of("b", 2), soon()).value());
-  const auto places = store.leases(soon()).value();
+  REQUIRE(store.leases.claim(4, lease_of("b", 2), soon()).value());
+  const auto places = store.leases.places(soon()).value();
   for (std::size_t k = 0; k < places.size(); ++k) {
     CHECK(places[k].lease.has_value() == (k == 4));
     CHECK((places[k].mark != 0) == (k <= 4));
   }
-  std::vector<std::string> refused = store.take_refused();
+  std::vector<std::string> refused = store.entries.take_refused();
   REQUIRE(refused.size() == 4);
   CHECK(refused[0].find("'nodes/seeds/0'") != std::string::npos);
   CHECK(refused[0].find("key does not open it") != std::string::npos);
-  CHECK(store.leases(soon()).ok());
-  CHECK(store.take_refused().empty());
-  CHECK_FALSE(store.claim(1, lease_of("a", 1), soon()).value());
+  CHECK(store.leases.places(soon()).ok());
+  CHECK(store.entries.take_refused().empty());
+  CHECK_FALSE(store.leases.claim(1, lease_of("a", 1), soon()).value());
   // What has changed since is left alone, and what has not is removed.
-  CHECK(store.clear(4, places[4].mark + 1, soon()).ok());
-  CHECK(store.clear(1, places[1].mark, soon()).ok());
+  CHECK(store.leases.clear(4, places[4].mark + 1, soon()).ok());
+  CHECK(store.leases.clear(1, places[1].mark, soon()).ok());
   CHECK_FALSE(fake->values().contains("nodes/seeds/1"));
-  CHECK(store.leave(0, lease_of("a", 1), soon()).ok());  // another's
+  CHECK(store.leases.leave(0, lease_of("a", 1), soon()).ok());  // another's
   CHECK(fake->values().size() == 4);
-  CHECK(store.leave(4, lease_of("b", 2), soon()).ok());
+  CHECK(store.leases.leave(4, lease_of("b", 2), soon()).ok());
   CHECK_FALSE(fake->values().contains("nodes/seeds/4"));
 }
 
@@ -240,19 +240,19 @@ TEST_CASE("run stores: a run whose entry is refused was begun and by nobody know
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
   const PrivateKey seal = key.derived("sotto runs in a store");
-  RunStore store(fake, key);
+  NodeStore store(fake, key);
   SUBCASE("garbage") { REQUIRE(fake->set("nodes/runs/1", std::vector<std::byte>(100)).ok()); }
   SUBCASE("too long") { REQUIRE(fake->set("nodes/runs/1", std::vector<std::byte>(1 << 20)).ok()); }
   SUBCASE("an entry of another number") {
     REQUIRE(fake->set("nodes/runs/1", seal_message(encode(run_of(2, "a", 1)), seal)).ok());
   }
-  CHECK(store.latest(soon()).value() == StoredRun{.number = 1});
-  CHECK(store.claim(run_of(1, "a", 1), soon()).value() == StoredRun{.number = 1});
-  CHECK(store.take_refused().size() == 1);
-  CHECK(store.claim(run_of(2, "a", 1), soon()).value() == run_of(2, "a", 1));
+  CHECK(store.runs.latest(soon()).value() == StoredRun{.number = 1});
+  CHECK(store.runs.claim(run_of(1, "a", 1), soon()).value() == StoredRun{.number = 1});
+  CHECK(store.entries.take_refused().size() == 1);
+  CHECK(store.runs.claim(run_of(2, "a", 1), soon()).value() == run_of(2, "a", 1));
   REQUIRE(fake->set("nodes/runs/2/end", std::vector<std::byte>(40)).ok());
-  CHECK_FALSE(store.end_of({.number = 2, .id = {2, 2}}, soon()).value());
-  CHECK(store.take_refused().size() == 1);
+  CHECK_FALSE(store.runs.end_of({.number = 2, .id = {2, 2}}, soon()).value());
+  CHECK(store.entries.take_refused().size() == 1);
 }
 
 TEST_CASE("run stores: random bytes in a store are no entries and end nothing") {
@@ -261,7 +261,7 @@ TEST_CASE("run stores: random bytes in a store are no entries and end nothing") 
   RandomStream draw({.seed = seed, .purpose = Purpose::faults});
   const auto fake = std::make_shared<FakeSharedStore>();
   const RunKey key(make_key_pair());
-  RunStore store(fake, key);
+  NodeStore store(fake, key);
   for (int play = 0; play < 200; ++play) {
     std::vector<std::byte> bytes(draw.below(600));
     for (std::byte& one : bytes) {
@@ -275,25 +275,25 @@ TEST_CASE("run stores: random bytes in a store are no entries and end nothing") 
         "nodes/seeds/" + std::to_string(draw.below(sites::SeedLeases::kPlaces));
     const std::string at = draw.below(2) == 0 ? place : "nodes/runs/1";
     REQUIRE(fake->set(at, sealed ? seal_message(bytes, key.derived(purpose)) : bytes).ok());
-    const std::vector<sites::SeedPlace> places = store.leases(soon()).value();
+    const std::vector<sites::SeedPlace> places = store.leases.places(soon()).value();
     for (const sites::SeedPlace& one : places) {
       CHECK_FALSE(one.lease);
     }
-    const auto latest = store.latest(soon()).value();
+    const auto latest = store.runs.latest(soon()).value();
     CHECK((!latest || latest->name.empty()));
   }
 }
 
 TEST_CASE("run stores: a store that does not answer is a fault and no entry") {
   const auto fake = std::make_shared<FakeSharedStore>();
-  RunStore store(fake, RunKey::open());
+  NodeStore store(fake, RunKey::open());
   fake->set_gone(true);
-  CHECK(store.leases(soon()).status().fault() == Fault::io);
-  CHECK(store.latest(soon()).status().fault() == Fault::io);
-  CHECK(store.claim(run_of(1, "a", 1), soon()).status().fault() == Fault::io);
-  CHECK(store.claim(0, lease_of("a", 1), soon()).status().fault() == Fault::io);
-  CHECK(store.note_end({1, 1}, {}, soon()).fault() == Fault::io);
-  CHECK(store.take_refused().empty());
+  CHECK(store.leases.places(soon()).status().fault() == Fault::io);
+  CHECK(store.runs.latest(soon()).status().fault() == Fault::io);
+  CHECK(store.runs.claim(run_of(1, "a", 1), soon()).status().fault() == Fault::io);
+  CHECK(store.leases.claim(0, lease_of("a", 1), soon()).status().fault() == Fault::io);
+  CHECK(store.runs.note_end({1, 1}, {}, soon()).fault() == Fault::io);
+  CHECK(store.entries.take_refused().empty());
 }
 
 }  // namespace sotto::test::run_store_test

@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sites/nodes/node_store.h>
 
 #include "support/fake_shared_store.h"
 #include "support/scratch.h"
@@ -88,10 +89,10 @@ TEST_CASE("seed stores: nodes find each other and not those that have left or we
   await([&] { return finds(*a, {Fixture::address(2), Fixture::address(3)}); });
   await([&] { return finds(*c, {Fixture::address(1), Fixture::address(2)}); });
   // One that was killed has a lease that nobody renews.
-  RunStore store(all.fake, all.key);
+  NodeStore store(all.fake, all.key);
   std::size_t free = 0;
   await([&] {
-    return store
+    return store.leases
         .claim(free++, {.name = "dead", .incarnation = 9, .address = Fixture::address(9)},
                Deadline::after(1h))
         .value();
