@@ -22,7 +22,7 @@ static_assert(kMostNodesOfOneModel == sites::kMostEpochMembers);
 constexpr double kLeastTimeout = 0.1;  // seconds; channels look for silence no oftener
 
 SettingGroup run_settings(ElasticSettings& o) {
-  SettingGroup group = settings_of(o.roster);
+  SettingGroup group = node_settings_of(o);
   group.settings.insert(
       group.settings.begin(),
       {{"nodes", &o.roster.nodes, "MIN:MAX",
@@ -96,8 +96,42 @@ std::vector<SettingGroup> settings_of(ElasticSettings& settings) {
   return {run_settings(settings), computed_settings(settings), pace_settings_of(settings)};
 }
 
-std::string elastic_node_name(const RosterSettings& roster) {
-  std::string name = roster.name.empty() ? name_of_votes(roster.state) : roster.name;
+SettingGroup node_settings_of(ElasticSettings& o) {
+  return {
+      "A run whose nodes come and go",
+      {{"seeds", &o.roster.seeds, "HOST:PORT,…|URL",
+        "Nodes that newcomers ask who is there; each node is given the same, also a seed itself, "
+        "which is the one that has the address. Or a store by which nodes find each other, "
+        "file:DIR or redis://HOST:PORT/PREFIX, of this run alone"},
+       {"name", &o.roster.name, "NAME",
+        "This node's name, unlike any other's; by default that of the votes in its state, or the "
+        "host's and a random number"},
+       {"listen", &o.roster.listen, "HOST:PORT",
+        "Where this node listens, for connections and for datagrams; by default at a seed's "
+        "address if that is this machine's and free, else at any port of the address that "
+        "reaches the first seed"},
+       {"state", &o.state, "DIR",
+        "With allreduce and qmean: folder in which the node keeps the run's model, and the one "
+        "that begins the run its votes, so that it never begins a second one; by default none"},
+       {"save-every", &o.save_every, "STEPS",
+        "With a folder for the state: steps of the run from one write of the model to the next, "
+        "beside the training; 0: none; by default as many as have 100 gradients of a node"},
+       {"begin-again-after", &o.begin_again_after_s, "SECONDS",
+        "With allreduce and qmean, and the same at every node: once MIN nodes are up for so long, "
+        "and none is in a run that makes steps, another run begins from the newest model among "
+        "them; by default never"},
+       {"leave-within", &o.roster.leave_within, "SECONDS",
+        "How long a node that is told to end waits at most for what it sent to arrive"},
+       {"grace", &o.grace_s, "SECONDS",
+        "With allreduce and qmean, and the same at every node: how long the slowest gradient is "
+        "waited for once more than half have come; a later one is left out; by default for ever"},
+       {"wait-limit", &o.wait_limit_s, "SECONDS",
+        "With allreduce and qmean: the longest wait of a step, or to take part, after which the "
+        "program ends; by default none, and a step without a quorum waits for the others"}}};
+}
+
+std::string elastic_node_name(const ElasticSettings& o) {
+  std::string name = o.roster.name.empty() ? name_of_votes(o.state) : o.roster.name;
   return name.empty() ? default_node_name() : name;
 }
 
@@ -110,24 +144,24 @@ ElasticOptions options_of(const ElasticSettings& o) {
   if (options.roster.most > kMostNodesOfOneModel) {
     refuse("nodes", o.roster.nodes, node_range_rule());
   }
-  options.name = elastic_node_name(o.roster);
+  options.name = elastic_node_name(o);
   options.compressor = compressor_of(o.training);
   options.communication_interval = o.training.communication_interval;
   options.step_rule = step_rule_of(o.training, o.rounds * o.training.communication_interval);
   options.outer_step_rule = outer_step_rule_of(o.training);
   options.seed = o.seed;
   options.rounds = o.rounds;
-  options.state = o.roster.state;
-  options.save_every = o.roster.save_every;
-  if (o.roster.save_every && o.roster.state.empty()) {
-    refuse("save_every", fmt::to_string(*o.roster.save_every),
+  options.state = o.state;
+  options.save_every = o.save_every;
+  if (o.save_every && o.state.empty()) {
+    refuse("save_every", fmt::to_string(*o.save_every),
            "without a folder for the state nothing is written: give state");
   }
-  options.begin_again_after = limit_if_given("begin_again_after", o.roster.begin_again_after_s);
+  options.begin_again_after = limit_if_given("begin_again_after", o.begin_again_after_s);
   options.timeout = time_limit("timeout", o.timeout_s, kMostSeconds, kLeastTimeout);
   options.found_after = time_limit("found_after", o.found_after_s, kMostSeconds);
-  options.grace = limit_if_given("grace", o.roster.grace_s);
-  options.wait_limit = limit_if_given("wait_limit", o.roster.wait_limit_s);
+  options.grace = limit_if_given("grace", o.grace_s);
+  options.wait_limit = limit_if_given("wait_limit", o.wait_limit_s);
   return options;
 }
 

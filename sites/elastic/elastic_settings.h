@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,11 @@ namespace sotto {
 /// The values of the settings, given or default.
 struct ElasticSettings {
   RosterSettings roster;
+  std::string state;                          ///< ElasticOptions::state; empty: none
+  std::optional<Round> save_every;            ///< ElasticOptions::save_every
+  std::optional<double> begin_again_after_s;  ///< ElasticOptions::begin_again_after
+  std::optional<double> grace_s;              ///< ElasticOptions::grace
+  std::optional<double> wait_limit_s;         ///< ElasticOptions::wait_limit
   /// Algorithm and compressor, step rule, and local steps; others are not used.
   OptimizerSettings training = [] {
     OptimizerSettings settings;
@@ -45,9 +51,13 @@ bool has_one_model(std::string_view algorithm);
 /// Lists all settings; they point into `settings`, which must outlive them.
 std::vector<SettingGroup> settings_of(ElasticSettings& settings);
 
+/// The settings that runs of fixed nodes do not have; `nodes`, `key` and `insecure` are the
+/// program's. They point into `settings`.
+SettingGroup node_settings_of(ElasticSettings& settings);
+
 /// The node's name: as it is given, or that of the votes in its folder, as it is then the same
 /// node, or default_node_name().
-std::string elastic_node_name(const RosterSettings& roster);
+std::string elastic_node_name(const ElasticSettings& settings);
 
 /// A node without a name gets that of elastic_node_name(). Throws Error for a setting that is
 /// missing or refused.

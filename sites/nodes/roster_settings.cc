@@ -65,40 +65,6 @@ std::optional<NodeRange> parse_node_range(std::string_view text) {
   return NodeRange{.least = *least, .most = *most};
 }
 
-SettingGroup settings_of(RosterSettings& o) {
-  return {
-      "A run whose nodes come and go",
-      {{"seeds", &o.seeds, "HOST:PORT,…|URL",
-        "Nodes that newcomers ask who is there; each node is given the same, also a seed itself, "
-        "which is the one that has the address. Or a store by which nodes find each other, "
-        "file:DIR or redis://HOST:PORT/PREFIX, of this run alone"},
-       {"name", &o.name, "NAME",
-        "This node's name, unlike any other's; by default that of the votes in its state, or the "
-        "host's and a random number"},
-       {"listen", &o.listen, "HOST:PORT",
-        "Where this node listens, for connections and for datagrams; by default at a seed's "
-        "address if that is this machine's and free, else at any port of the address that "
-        "reaches the first seed"},
-       {"state", &o.state, "DIR",
-        "With allreduce and qmean: folder in which the node keeps the run's model, and the one "
-        "that begins the run its votes, so that it never begins a second one; by default none"},
-       {"save-every", &o.save_every, "STEPS",
-        "With a folder for the state: steps of the run from one write of the model to the next, "
-        "beside the training; 0: none; by default as many as have 100 gradients of a node"},
-       {"begin-again-after", &o.begin_again_after_s, "SECONDS",
-        "With allreduce and qmean, and the same at every node: once MIN nodes are up for so long, "
-        "and none is in a run that makes steps, another run begins from the newest model among "
-        "them; by default never"},
-       {"leave-within", &o.leave_within, "SECONDS",
-        "How long a node that is told to end waits at most for what it sent to arrive"},
-       {"grace", &o.grace_s, "SECONDS",
-        "With allreduce and qmean, and the same at every node: how long the slowest gradient is "
-        "waited for once more than half have come; a later one is left out; by default for ever"},
-       {"wait-limit", &o.wait_limit_s, "SECONDS",
-        "With allreduce and qmean: the longest wait of a step, or to take part, after which the "
-        "program ends; by default none, and a step without a quorum waits for the others"}}};
-}
-
 RosterOptions options_of(const RosterSettings& o) {
   const auto range = parse_node_range(o.nodes);
   if (!range) {

@@ -1,5 +1,5 @@
-// The settings of a run whose nodes come and go, by name, as programs give them; what comes of them
-// is RosterOptions. Plain values and pure functions, except options_of, which reads a key, and
+// The settings of a run whose nodes come and go, as programs give them; what comes of them is
+// RosterOptions. Plain values and pure functions, except options_of, which reads a key, and
 // default_node_name; thread-safe.
 #pragma once
 
@@ -8,8 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include <sotto/base/ids.h>
-#include <sotto/base/setting.h>
 #include <sotto/sites/nodes/roster_options.h>
 
 namespace sotto {
@@ -32,23 +30,14 @@ std::optional<NodeRange> parse_node_range(std::string_view text);
 
 /// The values of the settings, given or default.
 struct RosterSettings {
-  std::string nodes;              ///< "MIN:MAX", or one number for both
-  std::string seeds;              ///< HOST:PORT with commas between them; empty: no such run
-  std::string name;               ///< this node's name; empty: default_node_name()
-  std::string listen;             ///< address to listen on; empty: as DatagramPlace says
-  std::string state;              ///< folder of the state, for runs with one model; empty: none
-  std::string key;                ///< file of the key; empty: no key
-  bool insecure = false;          ///< whether plain text is allowed beyond this host
-  double leave_within = 5;        ///< longest wait of a node that leaves, in seconds
-  std::optional<double> grace_s;  ///< ElasticOptions::grace, in seconds
-  std::optional<double> wait_limit_s;         ///< ElasticOptions::wait_limit, in seconds
-  std::optional<Round> save_every;            ///< ElasticOptions::save_every, in steps of the run
-  std::optional<double> begin_again_after_s;  ///< ElasticOptions::begin_again_after, in seconds
+  std::string nodes;        ///< "MIN:MAX", or one number for both
+  std::string seeds;        ///< HOST:PORT with commas between them, or a store; empty: no such run
+  std::string name;         ///< this node's name; empty: default_node_name()
+  std::string listen;       ///< address to listen on; empty: as DatagramPlace says
+  std::string key;          ///< file of the key; empty: no key
+  bool insecure = false;    ///< whether plain text is allowed beyond this host
+  double leave_within = 5;  ///< longest wait of a node that leaves, in seconds
 };
-
-/// The settings that no other run has: `nodes`, `key` and `insecure` are the program's. They point
-/// into `settings`.
-SettingGroup settings_of(RosterSettings& settings);
 
 /// Reads the key. Throws Error for a setting that is refused.
 RosterOptions options_of(const RosterSettings& settings);

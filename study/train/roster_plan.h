@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sotto/sites/elastic/elastic_options.h>
+#include <sotto/sites/elastic/elastic_settings.h>
 #include <sotto/sites/nodes/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/study/train/train_options.h>
@@ -34,8 +35,9 @@ struct RosterPlan {
 
 /// Loads the data. `given` names the settings that were asked for: one that such a run does not
 /// have is refused rather than ignored, and without "algorithm" among them the algorithm is
-/// pushsum. Key and `insecure` are those of `options`. Throws Error for a setting that is refused.
+/// pushsum. Key, `insecure` and what is computed are those of `options`. Throws Error for a setting
+/// that is refused.
 RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::string>& given,
-                            RosterSettings roster);
+                            ElasticSettings settings);
 
 }  // namespace sotto::study

@@ -78,7 +78,7 @@ class RunEntry {
   void note_membership();
   /// Whether it has been a member.
   bool took_part() const { return standing_.took_part(); }
-  /// It was told to finish: it stays in its run until that lets it go.
+  /// The node was told to finish: it stays in its run until that lets it go.
   void leave() { standing_.leave(); }
   /// The run has ended so; those that come too late are told.
   Status note_end(const RunEnd& end) const;

@@ -312,12 +312,12 @@ TEST_CASE("elastic nodes: a node without a name of its own takes that of the vot
   settings.training.algorithm = "allreduce";
   settings.roster.nodes = "1:2";
   settings.roster.seeds = "127.0.0.1:9";
-  settings.roster.state = scratch.path() / "state";
+  settings.state = scratch.path() / "state";
   const std::string drawn = options_of(settings).name;
   CHECK(options_of(settings).name != drawn);  // there are no votes yet
-  CHECK(FoundingVotes(settings.roster.state, drawn).keep(std::vector<std::byte>(3)).ok());
+  CHECK(FoundingVotes(settings.state, drawn).keep(std::vector<std::byte>(3)).ok());
   CHECK(options_of(settings).name == drawn);
-  CHECK_NOTHROW(FoundingVotes(settings.roster.state, options_of(settings).name));
+  CHECK_NOTHROW(FoundingVotes(settings.state, options_of(settings).name));
   settings.roster.name = "another";
   CHECK(options_of(settings).name == "another");
 }
