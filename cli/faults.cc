@@ -18,7 +18,7 @@
 #include <sotto/console/option_group.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/study/json/fault_report.h>
 #include <sotto/study/scenario/fault_file.h>

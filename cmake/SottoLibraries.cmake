@@ -16,6 +16,7 @@ set(SOTTO_LIBRARIES
     sites_nodes
     sites_process
     sites_elastic
+    sites_faults
     sites_simulated)
 
 # Components that are libraries apart, each with the variable that says whether it is built:

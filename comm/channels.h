@@ -105,6 +105,8 @@ struct ChannelTraffic {
   bool up = false;
   std::uint64_t bytes_sent = 0;      ///< bytes of messages that went out whole
   std::uint64_t bytes_received = 0;  ///< bytes of messages that `poll` gave
+  /// Bytes that came over the present channel, also of the message that is not whole yet.
+  std::uint64_t bytes_arrived = 0;
   std::uint64_t ups = 0;
   std::uint64_t offences = 0;  ///< times that the peer broke a rule of the wire
   ChannelTrouble trouble = ChannelTrouble::none;

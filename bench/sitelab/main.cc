@@ -21,7 +21,7 @@
 #include <sotto/trainers/launch/private_directory.h>
 
 #include "bench/support/command_line.h"
-#include "liar.h"
+#include "real_liar.h"
 #include "report.h"
 
 namespace sotto::sitelab {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/sites/simulated/fault_schedule.h>
+#include <sotto/sites/faults/fault_schedule.h>
 #include <sotto/topology/registry.h>
 
 #include "bench/support/loopback.h"
@@ -32,7 +32,7 @@ RealFleet::RealFleet(const FaultPlan& plan, const RealOptions& options)
 }
 
 std::vector<Rank> RealFleet::neighbours(Rank site) const {
-  return sites::neighbours(*topology_, site);
+  return sotto::neighbours(*topology_, site);
 }
 
 bool RealFleet::any_runs() const {

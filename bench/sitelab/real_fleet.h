@@ -16,7 +16,7 @@
 #include <sotto/base/file_descriptor.h>
 #include <sotto/comm/trust/keys.h>
 #include <sotto/console/child.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/topology/topology.h>
 
 #include "growth.h"

@@ -55,7 +55,7 @@ void check_real(const FaultPlan& plan) {
   }
   const auto graph = make_topology(plan.graph, plan.sites);
   for (Rank site = 0; site < plan.sites; ++site) {
-    if (sites::neighbours(*graph, site).empty()) {
+    if (neighbours(*graph, site).empty()) {
       refuse("graph", plan.graph,
              fmt::format("site {} of {} has no neighbour in it, and a real site does not start "
                          "without peers; give every site an edge",
@@ -86,7 +86,7 @@ RealRun::RealRun(const FaultPlan& plan, const RealOptions& options)
       faults_(plan, options.seed, *this),
       fleet_(plan, options),
       states_(plan.sites),
-      liveness_(plan, plus(sites::recovery_bound(plan, kMessageBytes), kSlack)),
+      liveness_(plan, plus(recovery_bound(plan, kMessageBytes), kSlack)),
       start_(std::chrono::steady_clock::now()),
       audit_(plan, unix_time(),
              [this](Rank site, std::string during, std::string what) {
@@ -196,7 +196,7 @@ void RealRun::look_at_sites() {
 }
 
 void RealRun::look_for_hangs() {
-  std::vector<sites::SiteView> views;
+  std::vector<ObservedSite> views;
   for (Rank site = 0; site < plan_.sites; ++site) {
     const RealSite& own = fleet_.at(site);
     views.push_back({.site = site,

@@ -1,5 +1,5 @@
 // A run of real sites under faults (real_sites.h): begins and ends the faults of the plan, and
-// looks at the sites from outside while they run. sites/simulated/world/world.h does the same in
+// looks at the sites from outside while they run. sites/simulated/world/ does the same in
 // virtual time.
 //
 // One thread. One run an object.
@@ -12,20 +12,20 @@
 #include <string>
 #include <vector>
 
-#include <sotto/sites/simulated/fault_plan.h>
-#include <sotto/sites/simulated/fault_schedule.h>
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/fault_plan.h>
+#include <sotto/sites/faults/fault_schedule.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 #include "growth.h"
-#include "naming.h"
 #include "real_fleet.h"
+#include "real_naming.h"
 #include "real_sites.h"
 #include "run_audit.h"
 #include "state_watch.h"
 
 namespace sotto::sitelab {
 
-class RealRun final : private sites::FaultTarget {
+class RealRun final : private FaultTarget {
  public:
   RealRun(const FaultPlan& plan, const RealOptions& options);
 
@@ -58,7 +58,7 @@ class RealRun final : private sites::FaultTarget {
   void ask_for_metrics();
   void end_all();
 
-  // The faults of the plan (injection.cc).
+  // The faults of the plan (real_injection.cc).
   void inject_and_end();
   void reach(Rank site, FaultMoment moment);
   void expect_missed(Rank site, bool stopped);
@@ -91,14 +91,14 @@ class RealRun final : private sites::FaultTarget {
 
   const FaultPlan& plan_;
   const RealOptions& options_;
-  sites::FaultSchedule faults_;
+  FaultSchedule faults_;
   std::size_t next_fault_ = 0;
   RealFleet fleet_;
   StateWatch states_;
-  sites::Liveness liveness_;
+  Liveness liveness_;
   const std::chrono::steady_clock::time_point start_;
   RunAudit audit_;
-  Naming naming_;
+  RealNaming naming_;
   Footprints footprints_;
   std::vector<End> ends_;
   std::vector<Begin> begins_;

@@ -1,4 +1,4 @@
-// A plan of faults (sites/simulated/fault_plan.h) on real sites: processes of `sotto node` on this
+// A plan of faults (sites/faults/fault_plan.h) on real sites: processes of `sotto node` on this
 // machine, each with a key and a folder of its own, that reach each other through relays on
 // loopback.
 //
@@ -20,12 +20,12 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 
-#include "audit.h"
 #include "growth.h"
-#include "naming.h"
+#include "real_audit.h"
+#include "real_naming.h"
 
 namespace sotto::sitelab {
 

@@ -26,11 +26,11 @@
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/ids.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 namespace sotto::sitelab {
 
-class Relays final : public sites::Ways {
+class Relays final : public Ways {
  public:
   /// `link` lies between any two of so many sites.
   Relays(int sites, const LinkSpec& link);

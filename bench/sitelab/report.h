@@ -2,7 +2,7 @@
 #pragma once
 
 #include <sotto/base/json.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
 #include "real_sites.h"
 

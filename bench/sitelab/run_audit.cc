@@ -31,7 +31,7 @@ void RunAudit::state_changed(const Result<std::optional<DurableSite>>& before,
   returned_before_ += made(before).second - made(after).second;
 }
 
-void RunAudit::finish(const RealFleet& fleet, Naming& naming, RealReport& report) {
+void RunAudit::finish(const RealFleet& fleet, RealNaming& naming, RealReport& report) {
   const std::vector<DurableSite> durable = read_states(fleet, report);
   judge(durable, report);
   read_logs(fleet, naming, report);
@@ -98,7 +98,7 @@ void RunAudit::weigh(const std::vector<DurableSite>& durable, RealReport& report
   }
 }
 
-void RunAudit::read_logs(const RealFleet& fleet, Naming& naming, RealReport& report) {
+void RunAudit::read_logs(const RealFleet& fleet, RealNaming& naming, RealReport& report) {
   std::vector<std::vector<LogEntry>> logs(fleet.size());
   std::vector<std::vector<Rank>> near;
   for (Rank site = 0; site < plan_.sites; ++site) {

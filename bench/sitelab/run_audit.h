@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
-#include "audit.h"
-#include "naming.h"
+#include "real_audit.h"
 #include "real_fleet.h"
+#include "real_naming.h"
 #include "real_sites.h"
 
 namespace sotto::sitelab {
@@ -42,13 +42,13 @@ class RunAudit {
 
   /// Looks at what all sites of the fleet have left, and completes the report, which says already
   /// whether every state is whole and how long a site may wait.
-  void finish(const RealFleet& fleet, Naming& naming, RealReport& report);
+  void finish(const RealFleet& fleet, RealNaming& naming, RealReport& report);
 
  private:
   std::vector<DurableSite> read_states(const RealFleet& fleet, RealReport& report);
   void judge(const std::vector<DurableSite>& durable, RealReport& report) const;
   void weigh(const std::vector<DurableSite>& durable, RealReport& report);
-  void read_logs(const RealFleet& fleet, Naming& naming, RealReport& report);
+  void read_logs(const RealFleet& fleet, RealNaming& naming, RealReport& report);
   void measure(const MissedProcess& gone, const RealFleet& fleet,
                const std::vector<std::vector<LogEntry>>& logs, RealReport& report) const;
 

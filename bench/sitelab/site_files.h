@@ -18,8 +18,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/comm/trust/keys.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/trainers/tasks/task.h>
 #include <sotto/trainers/tasks/task_registry.h>
 

@@ -13,14 +13,10 @@
 #                                             +-- university 198.51.100.4
 set -euo pipefail
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-sotto=${SOTTO:-$root/build/sotto}
-page=$root/docs/operations.md
+source "$(dirname "$0")/sites.sh"
 PATH=$PATH:/usr/sbin:/sbin
 
 skip() { echo "SKIPPED: $1"; exit 0; }
-[ -x "$sotto" ] || { echo "no program at $sotto: build it, or say where it is with SOTTO=PATH" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || skip "needs root"
 forwarder=${FORWARDER:-ssh}
 case $forwarder in
@@ -28,33 +24,24 @@ case $forwarder in
   haproxy | nginx | socat) needs=("$forwarder") ;;
   *) echo "FORWARDER=$forwarder: it is ssh, haproxy, nginx or socat" >&2; exit 2 ;;
 esac
-for program in ip nft setsid "${needs[@]}"; do
-  command -v "$program" >/dev/null || skip "there is no $program"
+for need in ip nft setsid "${needs[@]}"; do
+  command -v "$need" >/dev/null || skip "there is no $need"
 done
 tag=nat$$
 ip netns add "$tag-try" 2>/dev/null || skip "no network namespaces"
 ip netns del "$tag-try"
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/sotto-nat.XXXXXX")
 chmod 755 "$work"
 spaces=(inet forwarder university nat1 nat2 hospital bank)
 sites=(hospital bank university)
-declare -A pid=()
 
-clean_up() {
+clean_up_more() {
   local name
-  for name in "${!pid[@]}"; do
-    kill -KILL -- "-${pid[$name]}" 2>/dev/null || kill -KILL "${pid[$name]}" 2>/dev/null || true
-  done
-  wait 2>/dev/null || true
   for name in "${spaces[@]}"; do
     ip netns del "$tag-$name" 2>/dev/null || true
     rm -rf "/etc/netns/$tag-$name"
   done
-  if [ -z "${KEEP:-}" ]; then rm -rf "$work"; else echo "kept: $work"; fi
 }
-trap clean_up EXIT
-trap 'exit 130' INT TERM
 
 inside() { local name=$1; shift; ip netns exec "$tag-$name" "$@"; }
 
@@ -124,28 +111,44 @@ table ip filter { chain way { ct status dnat accept; }; }
 NFT
 fi
 
-# block LANGUAGE: the blocks of the language in the section of the page.
-block() {
-  sed -n '/^### Both behind NAT/,/^## /p' "$page" | sed -n "/^ *\`\`\`$1\$/,/^ *\`\`\`\$/p" |
-    sed '/```/d; s/^   //'
-}
 for name in "${sites[@]}"; do
   mkdir "$work/$name"
-  "$sotto" keygen "$work/$name/$name" --quiet
+  sotto keygen "$work/$name/$name" --quiet
 done
-for name in "${sites[@]}"; do
-  block csv | while IFS=, read -r peer key rest; do
-    [ "$peer" = name ] || key=$(cat "$work/$peer/$peer.pub")
-    echo "$peer,$key,$rest"
-  done >"$work/$name/peers.csv"
-  block toml | sed "s/bank/$name/" >"$work/$name/site.toml"
-  [ "$name" = bank ] || sed -i '/^listen/d' "$work/$name/site.toml"
-  [ "$forwarder" = ssh ] || sed -i 's/^listen = .*/listen = "0.0.0.0:9001"/' "$work/$name/site.toml"
-  awk -v seed="${#name}" 'BEGIN {
+key_of() { cat "$work/$1/$1.pub"; }
+
+# write_files NAME: those of a site; the listed address of the bank is the forwarder's.
+write_files() {
+  local home=$work/$1
+  cat >"$home/peers.csv" <<CSV
+name,key,address
+hospital,$(key_of hospital),
+bank,$(key_of bank),forwarder.example.org:9001
+university,$(key_of university),university.example.org:9001
+CSV
+  cat >"$home/site.toml" <<'TOML'
+sotto-site = 1
+name = "bank"
+key = "bank.key"
+peers = "peers.csv"
+state = "state"
+listen = "127.0.0.1:9001"      # where the tunnel ends
+
+[training]
+task = "csv:patients.csv"
+model = "mlp:64"
+lr = 0.1
+rounds = 0
+TOML
+  sed -i "s/bank/$1/" "$home/site.toml"
+  [ "$1" = bank ] || sed -i '/^listen/d' "$home/site.toml"
+  [ "$forwarder" = ssh ] || sed -i 's/^listen = .*/listen = "0.0.0.0:9001"/' "$home/site.toml"
+  awk -v seed="${#1}" 'BEGIN {
     srand(seed); print "age,pressure,sugar,ill"
     for (i = 0; i < 400; ++i) { a = rand(); p = rand(); s = rand(); print a "," p "," s "," (a + p + s > 1.5) }
-  }' >"$work/$name/patients.csv"
-done
+  }' >"$home/patients.csv"
+}
+for name in "${sites[@]}"; do write_files "$name"; done
 
 start_sshd() {  # for one account, with one key, at this address
   if [ ! -e "$work/host" ]; then
@@ -168,27 +171,60 @@ SSHD
   pid[sshd]=$!
 }
 
+write_haproxy_file() {
+  cat >"$work/haproxy.cfg" <<'HAPROXY'
+listen bank
+  mode tcp
+  bind :9001
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+  server bank bank.example.org:9001
+HAPROXY
+}
+
+write_nginx_file() {
+  local module=/usr/lib/nginx/modules/ngx_stream_module.so
+  [ ! -e "$module" ] || echo "load_module $module;"
+  echo "pid $work/nginx.pid; events {}"
+  cat <<'NGINX'
+stream {
+  server {
+    listen 9001;
+    proxy_pass bank.example.org:9001;
+    proxy_timeout 1h;
+  }
+}
+NGINX
+}
+
 start_forwarder() {
   local -a words
   local where=forwarder
   case $forwarder in
     ssh)
       where=bank
-      read -r -a words <<<"$(block sh | grep '^ssh ' | sed 's/tunnel@/root@/')"
+      words=(
+        ssh -N -R 0.0.0.0:9001:127.0.0.1:9001 -o ServerAliveInterval=10 -o ExitOnForwardFailure=yes tunnel@forwarder.example.org
+      )
+      words=("${words[@]/tunnel@/root@}")
       words+=(-i "$work/tunnel" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
         -o ConnectionAttempts=10 -o BatchMode=yes)
       ;;
     haproxy)
-      block haproxy >"$work/haproxy.cfg"
+      write_haproxy_file
       words=(haproxy -db -f "$work/haproxy.cfg")
       ;;
     nginx)
-      { echo "pid $work/nginx.pid; events {}"; block nginx; } >"$work/nginx.conf"
+      write_nginx_file >"$work/nginx.conf"
       words=(nginx -p "$work" -e stderr -c "$work/nginx.conf" -g 'daemon off;')
-      local module=/usr/lib/nginx/modules/ngx_stream_module.so
-      [ ! -e "$module" ] || sed -i "1i load_module $module;" "$work/nginx.conf"
       ;;
-    socat) read -r -a words <<<"$(block sh | grep '^socat ')" ;;
+    socat)
+      # shellcheck disable=SC2054
+      words=(
+        socat TCP-LISTEN:9001,fork,reuseaddr TCP:bank.example.org:9001
+      )
+      ;;
   esac
   setsid ip netns exec "$tag-$where" "${words[@]}" >>"$work/forwarder.log" 2>&1 &
   pid[forwarder]=$!
@@ -210,7 +246,7 @@ until_log() {
 [ "$forwarder" != ssh ] || start_sshd 198.51.100.9
 start_forwarder
 for name in "${sites[@]}"; do
-  ip netns exec "$tag-$name" "$sotto" node "$work/$name/site.toml" --json "$work/$name/result.json" \
+  ip netns exec "$tag-$name" "$program" node "$work/$name/site.toml" --json "$work/$name/result.json" \
     >"$work/$name/log" 2>&1 &
   pid[$name]=$!
 done
@@ -237,7 +273,6 @@ until_log hospital 'peer-up.*bank' 2
 until_log bank 'peer-up.*hospital' 2
 for name in "${sites[@]}"; do kill -TERM "${pid[$name]}"; done
 for name in "${sites[@]}"; do
-  wait "${pid[$name]}" || { echo "$name failed" >&2; tail -20 "$work/$name/log" >&2; exit 1; }
-  unset "pid[$name]"
+  finish_site "$name"
   printf '%-12s %s\n' "$name" "$(grep -h 'ended' "$work/$name/log" | tail -1)"
 done

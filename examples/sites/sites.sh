@@ -1,44 +1,54 @@
-# Sites on one machine, for the examples beside this file: keys, lists of peers, files, processes,
-# and an end that leaves nothing behind. Sourced, not run.
+# Sites on one machine, for the examples beside this file: the program, a folder, keys, lists of
+# peers, files, processes, and an end that leaves nothing behind. Sourced, not run.
 #
-# As root each site gets a network namespace of its own (address 10.77.0.N), all on one bridge;
-# NAMESPACES=no, or any other user, keeps them on loopback.
+# Sites of add_site have a network namespace each (address 10.77.0.N, all on one bridge) where the
+# user is root; NAMESPACES=no, or any other user, keeps them on loopback. Sites of `sotto site init`
+# lie on loopback, at ports from PORT on.
 
-sotto=${SOTTO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/sotto}
-[ -x "$sotto" ] || { echo "no program at $sotto: build it, or say where it is with SOTTO=PATH" >&2; exit 2; }
+program=${SOTTO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/sotto}
+[ -x "$program" ] || { echo "no program at $program: build it, or say where it is with SOTTO=PATH" >&2; exit 2; }
+sotto() { "$program" "$@"; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/sotto-sites.XXXXXX")
+homes=$work                # where each site has a folder of its name
+port=${PORT:-9201}         # of the first site of `sotto site init`
 tag=so$$
 declare -a sites=()        # names
 declare -A number=() pid=()
 namespaces=${NAMESPACES:-auto}
-if [ "$namespaces" = auto ]; then
-  namespaces=no
-  if [ "$(id -u)" = 0 ] && command -v ip >/dev/null && ip netns add "$tag-try" 2>/dev/null; then
-    ip netns del "$tag-try"
-    namespaces=yes
-  fi
-fi
 
 clean_up() {
   local name
-  for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}" 2>/dev/null || true; done
+  for name in "${!pid[@]}"; do  # one that leads a group with all of it
+    kill -KILL -- "-${pid[$name]}" 2>/dev/null || kill -KILL "${pid[$name]}" 2>/dev/null || true
+  done
   wait 2>/dev/null || true
   if [ "$namespaces" = yes ]; then
     for name in "${sites[@]}"; do ip netns del "$tag-${number[$name]}" 2>/dev/null || true; done
     ip link del "$tag" 2>/dev/null || true
   fi
+  if declare -F clean_up_more >/dev/null; then clean_up_more; fi
   if [ -z "${KEEP:-}" ]; then rm -rf "$work"; else echo "kept: $work"; fi
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
+choose_namespaces() {
+  [ "$namespaces" = auto ] || return 0
+  namespaces=no
+  if [ "$(id -u)" = 0 ] && command -v ip >/dev/null && ip netns add "$tag-try" 2>/dev/null; then
+    ip netns del "$tag-try"
+    namespaces=yes
+  fi
+}
+
 # add_site NAME: a folder, a key and an address.
 add_site() {
   local name=$1 n=$((${#sites[@]} + 1))
+  choose_namespaces
   sites+=("$name")
   number[$name]=$n
   mkdir "$work/$name"
-  "$sotto" keygen "$work/$name/$name" --quiet
+  sotto keygen "$work/$name/$name" --quiet
   [ "$namespaces" = yes ] || return 0
   if [ "$n" = 1 ]; then
     ip link add "$tag" type bridge
@@ -88,13 +98,43 @@ $2
 TOML
 }
 
+# list_sites: the names and addresses of the sites, as `sotto site init` reads them.
+list_sites() {
+  local k
+  echo "name,address"
+  for k in "${!sites[@]}"; do echo "${sites[$k]},127.0.0.1:$((port + k))"; done
+}
+
 start_site() {
   local -a where=()
   if [ "$namespaces" = yes ]; then where=(ip netns exec "$tag-${number[$1]}"); fi
   # Not through a function: the process that is started must be the site itself.
-  "${where[@]}" "$sotto" node "$work/$1/site.toml" --json "$work/$1/result.json" \
-    >>"$work/$1/log" 2>&1 &
+  "${where[@]}" "$program" node "$homes/$1/site.toml" --json "$homes/$1/result.json" \
+    >>"$homes/$1/log" 2>&1 &
   pid[$1]=$!
+}
+
+# kill_site NAME: as a power cut would.
+kill_site() {
+  kill -KILL "${pid[$1]}"
+  wait "${pid[$1]}" 2>/dev/null || true
+  unset "pid[$1]"
+}
+
+status_of() { inside "$1" "$program" status "$homes/$1/site.toml"; }
+
+# until_status NAME PATTERN: until a line of the site's status is like PATTERN.
+until_status() {
+  local tries status
+  for ((tries = 0; tries < 500; ++tries)); do
+    status=$(status_of "$1" 2>/dev/null || true)
+    if grep -qE "$2" <<<"$status"; then return; fi
+    kill -0 "${pid[$1]}" 2>/dev/null || break
+    sleep 0.2
+  done
+  echo "$1 does not come to: $2" >&2
+  tail -20 "$homes/$1/log" >&2
+  exit 1
 }
 
 # Waits for the end of a site; shows its log when it failed.
@@ -104,7 +144,7 @@ finish_site() {
   unset "pid[$1]"
   if [ $status != 0 ]; then
     echo "$1 failed ($status):" >&2
-    tail -20 "$work/$1/log" >&2
+    tail -20 "$homes/$1/log" >&2
     exit 1
   fi
 }

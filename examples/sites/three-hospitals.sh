@@ -1,21 +1,13 @@
 #!/usr/bin/env bash
 # Three hospitals with patients of different ages agree on a scaling without showing their tables,
 # train under a budget of privacy that counts what the scaling told, and use each other's model.
-#   examples/sites/three-hospitals.sh      SOTTO=PATH, PORT=9401 (the first of six), KEEP=1,
+#   examples/sites/three-hospitals.sh      SOTTO=PATH, PORT=9201 (the first of six), KEEP=1,
 #                                          PYTHON=PATH (with onnxruntime, to run the ONNX file too)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-sotto=${SOTTO:-$here/../../build/sotto}
-port=${PORT:-9401}
-work=$(mktemp -d)
+source "$here/sites.sh"
+homes=$work/federation
 sites=(north south west)
-pids=()
-leave() {
-  if [ ${#pids[@]} -gt 0 ]; then kill "${pids[@]}" 2>/dev/null || true; fi
-  wait
-  if [ -z "${KEEP:-}" ]; then rm -rf "$work"; fi
-}
-trap leave EXIT
 cd "$work"
 
 # Their tables. Whether a patient is ill depends on age and pressure; each hospital has an age of
@@ -36,15 +28,14 @@ done
 
 # At each hospital: sums, which are sent to the others. All have agreed on the bounds before.
 for name in "${sites[@]}"; do
-  "$sotto" data scaling "$name.csv" --bounds age=0:120,pressure=50:250 --privacy-epsilon 1 \
+  sotto data scaling "$name.csv" --bounds age=0:120,pressure=50:250 --privacy-epsilon 1 \
     --output "$name-sums.toml" --quiet
 done
 # At each hospital, with the same outcome.
-"$sotto" data scaling --combine north-sums.toml south-sums.toml west-sums.toml --output scaling.toml
+sotto data scaling --combine north-sums.toml south-sums.toml west-sums.toml --output scaling.toml
 
 # At whoever puts the federation together; this script makes the keys, too.
-echo "name,address" >sites.csv
-for k in "${!sites[@]}"; do echo "${sites[$k]},127.0.0.1:$((port + k))" >>sites.csv; done
+list_sites >sites.csv
 cat >shared.toml <<TOML
 monitor = "127.0.0.1:$((port + 3))"    # of the first site; init counts on for sites of one host
 
@@ -61,7 +52,7 @@ batch = 64
 clip-norm = 1
 privacy-epsilon = 4
 TOML
-"$sotto" site init sites.csv --template shared.toml --out federation --quiet
+sotto site init sites.csv --template shared.toml --out federation --quiet
 
 # At each hospital: its table, its sums and the scaling beside its site.toml.
 for k in "${!sites[@]}"; do
@@ -72,17 +63,13 @@ for k in "${!sites[@]}"; do
 done
 echo 'export = "model.safetensors"' >>federation/north/site.toml
 echo 'export = "model.onnx"' >>federation/west/site.toml
-"$sotto" site check federation/north/site.toml federation
+sotto site check federation/north/site.toml federation
 
+for name in "${sites[@]}"; do start_site "$name"; done
+for name in "${sites[@]}"; do finish_site "$name"; done
+grep -h 'cost epsilon' "$homes/north/log" | head -1
 for name in "${sites[@]}"; do
-  "$sotto" node "federation/$name/site.toml" --json "$name.json" --log-file "$name.log" &
-  pids+=($!)
-done
-for pid in "${pids[@]}"; do wait "$pid"; done
-pids=()
-grep -h 'epsilon' north.log | head -1
-for name in "${sites[@]}"; do
-  spent=$(sed -n '/"privacy": {/,/}/s/.*"epsilon": *\([0-9.]*\).*/\1/p' "$name.json" | head -1)
+  spent=$(sed -n '/"privacy": {/,/}/s/.*"epsilon": *\([0-9.]*\).*/\1/p' "$homes/$name/result.json" | head -1)
   echo "$name: spent epsilon $spent of 4"
 done
 

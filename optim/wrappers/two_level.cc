@@ -273,7 +273,7 @@ Status TwoLevel::take_chunks(const Exchange& exchange) {
 }
 
 Result<bool> TwoLevel::next_exchange(Exchange& out) {
-  if (mail_.next_exchange(out)) {
+  if (!inner_is_first() && mail_.next_exchange(out)) {
     return true;
   }
   // 2. the inner algorithm takes ḡ_a
@@ -302,6 +302,10 @@ Result<bool> TwoLevel::next_exchange(Exchange& out) {
     return mail_.next_exchange(out);
   }
   return false;
+}
+
+bool TwoLevel::inner_is_first() const {
+  return stage_ == Stage::scatters && !inner_->accepts_gradient();
 }
 
 void TwoLevel::to_nodes(Exchange& exchange) const {

@@ -79,6 +79,10 @@ class TwoLevel final : public NodeAlgorithm {
   /// The position of the member behind an edge of the group.
   int position_of(std::size_t edge) const;
   void scatter(std::span<const float> gradient);
+  /// Whether the inner algorithm has exchanges to end before the group's. Members may have unlike
+  /// numbers of them, as in AD-PSGD: one that turned to its group between two would wait for a
+  /// member that waits, through other groups, for its next.
+  bool inner_is_first() const;
   /// ḡ_a from the frames of the other members.
   Status average(const Exchange& exchange);
   void gather();

@@ -4,7 +4,7 @@
 
 #include <sotto/sites/core/lower_median.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 
 namespace sotto::sites {
 

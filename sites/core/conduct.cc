@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include <sotto/sites/core/beginning.h>
+
 namespace sotto::sites {
 namespace {
 
@@ -37,19 +39,43 @@ void blame(std::span<Suspect> suspects, double step, bool at_once) {
 
 }  // namespace
 
-void Conduct::begin_intake(Neighbours& peers, const Pace& pace, const RoundTime& time,
-                           bool all_send) {
+void Conduct::begin_intake(Neighbours& peers, const Pace& pace, const IntakeRound& round) {
+  bool late = false;
   for (Neighbour& peer : peers) {
     peer.influence = {};
     peer.part = 0;
     if (peer.heard() && !peer.channel.joining) {
-      peer.punctuality.note(!pace.outstanding(peer), time);
+      const bool in_time = !pace.outstanding(peer);
+      late = late || (!in_time && peer.punctuality.waited_for());
+      peer.punctuality.note(in_time, round.time);
       peer.lead.note(pace.behind(peer), peer.punctuality.waited_for());
     }
     peer.habits.note_arrivals({.any = !peer.in.pending().empty(),
                                .heard = peer.heard(),
                                .joining = peer.channel.joining,
-                               .may_send = all_send});
+                               .may_send = round.all_send,
+                               .newcomer_part = round.newcomer_part});
+  }
+  note_time(peers, late, round.time);
+}
+
+void Conduct::note_time(Neighbours& peers, bool late, const RoundTime& time) {
+  account_.note(late, time);
+  if (!account_.overdrawn()) {
+    return;
+  }
+  // Nobody has overdrawn its own account; the one that was late most often is given up.
+  Neighbour* latest = nullptr;
+  for (Neighbour& peer : peers) {
+    const Punctuality& its = peer.punctuality;
+    if (peer.heard() && its.waited_for() &&
+        (latest == nullptr || its.late_rounds() > latest->punctuality.late_rounds())) {
+      latest = &peer;
+    }
+  }
+  account_ = {};
+  if (latest != nullptr) {
+    latest->punctuality.give_up();
   }
 }
 
@@ -95,8 +121,9 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
     const bool owes = peer.entry.hears && peer.channel.tells_us ? peer.habits.gives_too_little()
                                                                 : !has_other_income;
     const double drawn = peer.habits.drawn();
-    // Along an edge that is used one way more goes that way, whoever is honest.
-    const bool both_ways = peer.told() && peer.heard();
+    // Along an edge that this site's list uses one way more goes that way, whoever is honest. What
+    // the peer's list says is the peer's word.
+    const bool both_ways = peer.entry.tells && peer.heard();
     peer.habits.set({.takes = drained() && drawn > much && !peer.observer && owes,
                      .gives = both_ways && high_rounds_ >= kLongWhile &&
                               -drawn > much * round.mass.value_or(0) / 2,

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/neighbours.h>
 #include <sotto/sites/core/pace.h>
-#include <sotto/sites/core/punctuality.h>
+#include <sotto/sites/core/patience_account.h>
 #include <sotto/sites/core/site_state.h>
 
 namespace sotto::sites {
@@ -29,12 +29,17 @@ struct RoundEnd {
   double least_mass = 0;
 };
 
+/// A round whose parcels are about to be taken in.
+struct IntakeRound {
+  RoundTime time = {};
+  bool all_send = true;      ///< the exchange keeps no neighbour from sending
+  double newcomer_part = 0;  ///< PeerHabits::Arrivals::newcomer_part
+};
+
 class Conduct {
  public:
-  /// A round's parcels are about to be taken in, after this time. `all_send` says that the exchange
-  /// keeps no neighbour from sending.
-  static void begin_intake(Neighbours& peers, const Pace& pace, const RoundTime& time,
-                           bool all_send);
+  /// A round's parcels are about to be taken in.
+  void begin_intake(Neighbours& peers, const Pace& pace, const IntakeRound& round);
   /// The round's parcels were taken in, and mixed with these peers.
   void end_intake(Neighbours& peers, std::span<const MixedPeer> mixed, const RoundEnd& round);
 
@@ -55,9 +60,12 @@ class Conduct {
   bool drained() const { return low_rounds_ >= kLongWhile; }
 
  private:
+  /// The round had this time; `late`: one that was waited for came too late.
+  void note_time(Neighbours& peers, bool late, const RoundTime& time);
   void note_mass(const RoundEnd& round);
   void note_habits(Neighbours& peers, const RoundEnd& round) const;
 
+  PatienceAccount account_;  ///< patience that all neighbours used up together
   bool influenced_ = false;  ///< something was taken in since put_back, or ever
   Round low_rounds_ = 0;     ///< rounds in a row in which ω was near its floor
   Round high_rounds_ = 0;    ///< … in which it was twice that of a site among its equals

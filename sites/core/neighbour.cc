@@ -147,6 +147,7 @@ PeerState Neighbour::state() const {
           .spoiled = spoiled,
           .blamed = blamed,
           .habit = habit(),
+          .joining = up() && comes_to_model(),
           .waited_for = punctuality.waited_for(),
           .answers = answering.waited_for()};
 }

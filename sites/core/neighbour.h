@@ -15,7 +15,7 @@
 #include <sotto/sites/core/hello_verdict.h>
 #include <sotto/sites/core/lead.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/influence.h>
 #include <sotto/sites/core/parcel_stream.h>
 #include <sotto/sites/core/peer_habits.h>
 #include <sotto/sites/core/punctuality.h>
@@ -101,11 +101,12 @@ struct Neighbour {
   /// Whether the peer's parcels count as the site's own model: it is barred, or has claimed more
   /// mass than a site may for a long while.
   bool ignored(Round round) const { return barred(round) || habits.mints_for_long(); }
-  /// How the peer's parcels count in this round of the site. One that takes nothing would raise the
-  /// mass of all others by what it sends, without end.
+  /// How the peer's parcels count in this round of the site. One that takes nothing, or little,
+  /// would raise the mass of all others by what it sends, without end.
   Credit credit(Round round) const {
     return habits.confirms_nothing() ? Credit::nothing
            : ignored(round)          ? Credit::own_model
+           : habits.gives_much()     ? Credit::pull
                                      : Credit::whole;
   }
   /// The round's parcels were taken in, by a site of this degree.

@@ -4,9 +4,15 @@
 #include <string>
 #include <utility>
 
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 
 namespace sotto::sites {
+namespace {
+
+/// Rounds in which nothing may have come of one that is quiet.
+constexpr Round kQuietRounds = 2;
+
+}  // namespace
 
 std::size_t Neighbours::place_of(const std::vector<Neighbour>& peers, std::string_view name) {
   const auto at = std::ranges::find(
@@ -83,6 +89,21 @@ std::vector<Round> Neighbours::rounds_but_of(std::optional<std::size_t> peer) co
     }
   }
   return rounds;
+}
+
+void Neighbours::set_draining(const std::vector<DrainingPeer>& peers) {
+  for (Neighbour& peer : listed_) {
+    const auto found = std::ranges::find(peers, peer.entry.name, &DrainingPeer::name);
+    peer.draining = found != peers.end();
+    peer.leaves = peer.draining && found->leaves;
+  }
+}
+
+bool Neighbours::quiet() const {
+  return std::ranges::all_of(listed_, [](const Neighbour& peer) {
+    return !peer.heard() ||
+           (peer.in.pending().empty() && peer.habits.silent_rounds() >= kQuietRounds);
+  });
 }
 
 void Neighbours::begin_anew() {

@@ -60,6 +60,10 @@ class Neighbours {
   bool has_second_opinion() const;
   /// The rounds of peers that are heard and have begun, but for one.
   std::vector<Round> rounds_but_of(std::optional<std::size_t> peer) const;
+  /// As Site::set_draining.
+  void set_draining(const std::vector<DrainingPeer>& peers);
+  /// As Site::quiet.
+  bool quiet() const;
   /// The site has a new incarnation: nothing has gone between it and any peer, former ones too.
   void begin_anew();
 

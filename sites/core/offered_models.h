@@ -18,7 +18,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/ids.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/pull_bound.h>
 
 namespace sotto::sites {

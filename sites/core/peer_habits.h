@@ -15,11 +15,16 @@ namespace sotto::sites {
 
 /// Rounds after which what a peer does is a habit.
 inline constexpr Round kLongWhile = 64;
+/// Rounds for which a peer that was sent a model may be silent, where rounds have no time.
+inline constexpr Round kNewcomerRounds = 16 * kLongWhile;
 
 class PeerHabits {
  public:
-  /// The peer's window had no room for the round's parcel.
-  void note_full_window() { ++full_rounds_; }
+  /// Parcels are made. `full`: the peer's window has no room for one; `joining` as in Arrivals.
+  void note_offer(bool full, bool joining) {
+    full_ = full;
+    joining_ = joining;
+  }
   /// A parcel of this mass was made for it.
   void note_given(double mass) {
     given_ = true;
@@ -28,7 +33,7 @@ class PeerHabits {
   /// A parcel of its was taken in with this mass, or one for it was written off.
   void note_returned(double mass) { drawn_ -= mass; }
   /// A receipt came that confirms more than the one before.
-  void note_receipt() { full_rounds_ = joining_rounds_ = 0; }
+  void note_receipt() { full_rounds_ = 0; }
   /// The two meet.
   void note_meeting() { silent_rounds_ = 0; }
 
@@ -38,11 +43,17 @@ class PeerHabits {
     bool heard = false;    ///< it may send, and says that it does
     bool joining = false;  ///< it has got this site's model, and has not begun yet
     bool may_send = true;  ///< the exchange does not keep it from sending
+    /// Part of the time that a newcomer has, which the round has taken.
+    double newcomer_part = 1.0 / kNewcomerRounds;
   };
   /// A round's parcels are about to be taken in.
   void note_arrivals(const Arrivals& round) {
-    joining_rounds_ += round.joining ? 1U : 0U;
-    const bool silent = round.heard && !round.any && !comes_to_model(round.joining);
+    const bool joining = std::exchange(joining_, false) || round.joining;
+    newcomer_ = round.any ? std::max(0.0, newcomer_ - 1.0 / kLongWhile)
+                          : newcomer_ + (joining ? round.newcomer_part : 0);
+    const bool excused = comes_to_model(joining);
+    full_rounds_ += std::exchange(full_, false) && !excused ? 1U : 0U;
+    const bool silent = round.heard && !round.any && !excused;
     silent_rounds_ = silent ? silent_rounds_ + 1 : 0;
     mute_rounds_ = round.any ? 0U : mute_rounds_ + (silent && round.may_send ? 1U : 0U);
   }
@@ -66,15 +77,16 @@ class PeerHabits {
   /// What a comparison with the others has shown, in this round.
   struct Compared {
     bool takes = false;
-    bool gives = false;
+    bool gives = false;  ///< much more mass than it takes, and this site has too much
     bool far_ahead = false;
   };
   /// Takes the outcome of the round's comparison.
   void set(const Compared& compared) { compared_ = compared; }
 
   /// Whether it has got this site's model and has yet to begin: it waits for a second one, and
-  /// sends nothing. For so long at most, as a liar may say so.
-  bool comes_to_model(bool joining) const { return joining && joining_rounds_ < kMostJoining; }
+  /// sends nothing. For a newcomer's time at most, as a liar may say so; only rounds with parcels
+  /// of it give that time back.
+  bool comes_to_model(bool joining) const { return joining && newcomer_ < 1; }
   /// Whether it confirms nothing.
   bool confirms_nothing() const { return full_rounds_ >= kLongWhile; }
   /// Whether it has claimed more mass than a site may for a long while.
@@ -82,6 +94,8 @@ class PeerHabits {
   /// Whether it takes, and gives less than any honest site does: for long, or in parcels that no
   /// honest site makes.
   bool gives_too_little() const { return lean_ >= kLongWhile; }
+  /// Whether it gives much more mass than it takes, to a site that would give it as much.
+  bool gives_much() const { return compared_.gives; }
   /// Latest rounds in a row in which it was heard, and sent no parcel.
   Round silent_rounds() const { return silent_rounds_; }
   /// Mass that it was given less mass that it gave; what was long ago counts less and less.
@@ -102,13 +116,14 @@ class PeerHabits {
  private:
   static constexpr Round kHeavyRound = 8;
   static constexpr Round kMostHeavy = kHeavyRound * kLongWhile;
-  static constexpr Round kMostJoining = 16 * kLongWhile;
 
   Round silent_rounds_ = 0;
   Round full_rounds_ = 0;  ///< rounds in which its window had no room, since its latest receipt
   Round mute_rounds_ =
-      0;  ///< rounds in which it was heard and sent no parcel, since its latest one
-  Round joining_rounds_ = 0;  ///< rounds in which it was joining, since its latest receipt
+      0;                  ///< rounds in which it was heard and sent no parcel, since its latest one
+  double newcomer_ = 0;   ///< part of a newcomer's time that it has used up
+  bool full_ = false;     ///< as note_offer said of the round
+  bool joining_ = false;  ///< as note_offer said of the round
   /// Eight for each round in which its parcels had more mass than they may, less one for others.
   Round heavy_ = 0;
   /// Eight for each round in which it gave a parcel with less mass than an honest site's, one for

@@ -7,9 +7,8 @@
 // rounds in a row owes half as many the next time. Nothing else changes between the two.
 //
 // Where rounds are short, one that is late in each ninth round takes most of the time. So a
-// neighbour is also given up that has used up more than kPart of the time, by more than kOverdrawn
-// patiences: a host that is loaded makes its site late a few times, close together. Time is the
-// caller's; without it that rule does not count.
+// neighbour is also given up that has overdrawn its account of patience (patience_account.h). Time
+// is the caller's; without it that rule does not count.
 //
 // A plain value, of the process alone.
 #pragma once
@@ -17,14 +16,9 @@
 #include <algorithm>
 
 #include <sotto/base/ids.h>
+#include <sotto/sites/core/patience_account.h>
 
 namespace sotto::sites {
-
-/// How long a round took, in seconds; 0: not known.
-struct RoundTime {
-  double lasted = 0;  ///< all of it
-  double waited = 0;  ///< wait for neighbours, which those that are late have used up
-};
 
 class Punctuality {
  public:
@@ -36,12 +30,10 @@ class Punctuality {
   static constexpr Round kMostOwed = 4096;
   /// Rounds in time after which half of what was demanded last is forgotten.
   static constexpr Round kForgiven = 1024;
-  /// Part of the time that a neighbour may use up by being late.
-  static constexpr double kPart = 0.05;
-  /// Patiences that it may have used up beyond that part.
-  static constexpr double kOverdrawn = 8;
 
   bool waited_for() const { return owed_ == 0; }
+  /// Rounds in which it was late; what was long ago counts less and less.
+  double late_rounds() const { return late_rounds_; }
   /// A round was collected, for which it came in time or not.
   void note(bool in_time, const RoundTime& time = {}) {
     if (owed_ > 0) {
@@ -53,33 +45,30 @@ class Punctuality {
       kept_ = 0;
       price_ /= 2;
     }
-    note_time(in_time, time);
+    account_.note(!in_time, time);
+    constexpr double kForgets = 1.0 / static_cast<double>(kForgiven);
+    late_rounds_ -= kForgets * late_rounds_;
+    late_rounds_ += in_time ? 0 : 1;
     debt_ = in_time ? debt_ - std::min<Round>(debt_, 1) : debt_ + kMakesUp;
-    if (debt_ > (kPatient - 1) * kMakesUp || overdrawn_ > kOverdrawn) {
-      debt_ = 0;
-      overdrawn_ = 0;
-      price_ = std::clamp(2 * price_, kFirst, kMostOwed);
-      owed_ = price_;
+    if (debt_ > (kPatient - 1) * kMakesUp || account_.overdrawn()) {
+      give_up();
     }
+  }
+  /// It is not waited for until it has been in time again, as often as it owes now.
+  void give_up() {
+    debt_ = 0;
+    account_ = {};
+    price_ = std::clamp(2 * price_, kFirst, kMostOwed);
+    owed_ = price_;
   }
 
  private:
-  void note_time(bool in_time, const RoundTime& time) {
-    if (!in_time && time.waited > 0) {
-      patience_ = time.waited;
-      overdrawn_ += 1;
-    }
-    if (patience_ > 0) {
-      overdrawn_ = std::max(0.0, overdrawn_ - kPart * time.lasted / patience_);
-    }
-  }
-
-  double overdrawn_ = 0;  ///< patiences that it used up, less what it may
-  double patience_ = 0;   ///< seconds of the last one; 0: none yet
-  Round debt_ = 0;        ///< rounds in time that would make up for those that it missed
-  Round kept_ = 0;        ///< rounds in a row for which it was waited for, and in time
-  Round owed_ = 0;        ///< rounds in time that it owes until it is waited for
-  Round price_ = 0;       ///< rounds in time that were demanded last
+  PatienceAccount account_;
+  double late_rounds_ = 0;
+  Round debt_ = 0;   ///< rounds in time that would make up for those that it missed
+  Round kept_ = 0;   ///< rounds in a row for which it was waited for, and in time
+  Round owed_ = 0;   ///< rounds in time that it owes until it is waited for
+  Round price_ = 0;  ///< rounds in time that were demanded last
 };
 
 }  // namespace sotto::sites

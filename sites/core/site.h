@@ -44,15 +44,17 @@
 #include <sotto/base/shared_bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/beginning.h>
-#include <sotto/sites/core/bequest.h>
 #include <sotto/sites/core/conduct.h>
+#include <sotto/sites/core/leaving.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/site_mixing.h>
 #include <sotto/sites/core/neighbours.h>
 #include <sotto/sites/core/offered_models.h>
 #include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/outer_step.h>
 #include <sotto/sites/core/pace.h>
+#include <sotto/sites/core/peer_talk.h>
+#include <sotto/sites/core/site_self.h>
 #include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/core/site_state.h>
 #include <sotto/sites/core/sum_round.h>
@@ -71,13 +73,15 @@ class Site final {
   // What happens to it.
 
   /// The channel to a peer is open; a hello is due.
-  void peer_up(std::size_t peer);
+  void peer_up(std::size_t peer) { talk_.open(peer); }
   /// The channel to a peer is gone.
   void peer_down(std::size_t peer);
   /// A message of a peer that is up. A fault names the peer and what it did; the state is then
   /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
   /// asks to close the channel.
-  Status receive(std::size_t peer, const SharedBytes& message);
+  Status receive(std::size_t peer, const SharedBytes& message) {
+    return talk_.receive(peer, message);
+  }
   /// The list of peers changed; places are those of the new list from now on, also in what
   /// released() hands out. Peers are identified by name and keep their streams; parcels to a
   /// removed peer are written off, and the caller closes its channel. A peer that comes back to the
@@ -85,7 +89,7 @@ class Site final {
   void update_peers(const std::vector<SitePeer>& peers);
   /// Fault::unexpected once another process with this site's key was seen to have begun later: the
   /// caller must stop, and write nothing any more.
-  Status alive() const { return alive_; }
+  Status alive() const { return self_.alive; }
 
   // The verbs of a round, in their order.
 
@@ -98,7 +102,7 @@ class Site final {
   /// The model at which gradients are taken.
   std::span<const float> parameters() const { return setup_.parameters; }
   /// The number of rounds that are over.
-  Round round() const { return round_; }
+  Round round() const { return self_.round; }
   /// Sets the steps of the next rounds, H_i, 1 … H. By default H.
   void plan_steps(Round steps);
   /// A local step. Fault::non_finite as in Algorithm::take_gradient; the state is then unchanged.
@@ -138,21 +142,21 @@ class Site final {
 
   /// These, and no others, leave, or are about to be taken from the list: they get no parcels any
   /// more, are not waited for, and with gossip the model is not mixed with theirs.
-  void set_draining(const std::vector<DrainingPeer>& peers);
+  void set_draining(const std::vector<DrainingPeer>& peers) { peers_.set_draining(peers); }
   /// Whether nothing has come in the last rounds of those that are up, and nothing waits.
-  bool quiet() const;
+  bool quiet() const { return peers_.quiet(); }
   /// With push-sum: makes one parcel of all that the site holds, for one heir, after which it holds
   /// nothing; save, write durably and send, as after offer. It never chooses a second heir, unless
   /// the first shows a new incarnation: then nobody has the parcel, which is taken back. False:
   /// there is nobody who could take it, or nothing to give.
   bool hand_over();
   /// Whether all has been handed over; false again where it was taken back.
-  bool has_left() const { return bequest_.given(); }
+  bool has_left() const { return leaving_.bequest().given(); }
   /// The name of the peer that was given all; empty: none was.
-  const std::string& heir() const { return bequest_.heir(); }
+  const std::string& heir() const { return leaving_.bequest().heir(); }
   /// Whether all parcels to those that are up have their receipts, the heir's among them. Never
   /// again where the heir left the list before its receipt.
-  bool delivered() const { return bequest_.delivered(peers_); }
+  bool delivered() const { return leaving_.bequest().delivered(peers_); }
 
   // What it is.
 
@@ -165,7 +169,7 @@ class Site final {
   /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
   /// none. Copies of one incarnation and version are equal, bit for bit.
   std::span<const float> public_copy(std::optional<std::size_t> peer) const {
-    return mixing_->public_copy(peer);
+    return mixing_.copies == nullptr ? std::span<const float>() : mixing_.copies->public_copy(peer);
   }
 
   /// The whole state, parameters included. Allowed at any time but between step and offer.
@@ -174,8 +178,8 @@ class Site final {
   /// in try_begin, with a new incarnation, from a neighbour's model if there is one, and else from
   /// the one that was loaded.
   void disown_past() {
-    outdated_ = true;
-    beginning_.disown(round_);
+    self_.outdated = true;
+    beginning_.disown(self_.round);
   }
   /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
   /// saved state knows have left the list. A round that was offered counts as ended. On a fault the
@@ -183,41 +187,8 @@ class Site final {
   Status load(ByteReader& in);
 
  private:
-  enum class Phase : std::uint8_t { waiting, training, offered };
-
-  // What a peer said.
-  Status take(std::size_t peer, const Hello& hello);
-  Status take(std::size_t peer, const Refusal& refusal);
-  Status take(std::size_t peer, const Model& model);
-  /// The parcel's payload is a part of `message`.
-  Status take(std::size_t peer, const Parcel& parcel, const SharedBytes& message);
-  Status take(std::size_t peer, const Receipt& receipt);
-  Status take(std::size_t peer, const SumKey& key);
-  Status take(std::size_t peer, const Unmask& question);
-  Status take(std::size_t peer, const Masks& answer);
-  /// Sends a receipt, which also says how many rounds this site has offered.
-  void confirm(std::size_t peer);
-  /// Answers a hello that fits: sends parcels again, the key for sums, and the model if it is
-  /// wanted.
-  void answer(std::size_t peer, bool wants_model);
-  /// Checks a message after the hello, which proves that the peer took ours. A fault when it is not
-  /// of the incarnation that we know, or before its hello.
-  Status expect(std::size_t peer, Incarnation from, Incarnation due);
-
-  Status offence(std::size_t peer, Fault fault, std::string_view what);
-  void refuse(std::size_t peer, RefusalReason reason, std::string_view text);
-  /// The peer says, or shows, that there was a newer state of this site, or a newer process.
-  void accused(std::size_t peer, std::string_view how);
-  /// Another process of ours is claimed to run.
-  void fence();
-
-  /// Drops what waits for the peer, and closes its channel.
-  void close(std::size_t peer);
-
   void begin();
   void give_up();
-  /// The heir has begun anew without what it was given, `parcel`.
-  Status take_back(const Payload& parcel);
   /// Whether a neighbour may still give a second model to begin from.
   bool may_hear_second_model() const;
   /// Begins from one of the models that neighbours gave.
@@ -226,8 +197,6 @@ class Site final {
   Round settled_round();
   /// Makes the steps of the round count as the weighting says.
   Status weigh_steps();
-  /// Gives the round's parcels their numbers, and sends them.
-  void post(std::span<const Addressee> to);
   /// The site's pace in the round that it is in.
   Pace pace() const;
   /// Whether the round that is offered can have a secure sum; `enough` where none is made.
@@ -237,48 +206,33 @@ class Site final {
   void take_in(std::size_t peer);
   /// The round after the one that is offered.
   Round next_round() const;
-  /// Sends answers about sums to peers that are up.
-  void tell(std::vector<std::pair<std::size_t, Masks>> answers);
   /// Keeps the model, for put_back.
   void keep_model();
+  /// The version of the public copy; 0: there is none.
+  std::uint64_t version(std::optional<std::size_t> peer) const;
   /// The outer step rule takes what the round made of the model.
   void step_outside();
   /// The round's parcels are about to be taken in.
   void begin_intake();
-  Status here(const Status& status) const;
 
   Status load_self(ByteReader& in);
   Status load_peers(ByteReader& in);
 
-  std::unique_ptr<Mixing> mixing_;
+  SiteMixing mixing_;
   std::optional<OuterStep> outer_;  ///< none: what was mixed is the model
   SiteSetup setup_;                 // without step rule and compressor, which are the mixing's
+  SiteSelf self_;
   Neighbours peers_;
   Conduct conduct_;
   Outbox outbox_;
-  Status alive_;
-
-  // Durable.
-  Incarnation incarnation_;
-  Past past_;
-  Round round_ = 0;
-  Round offered_ = 0;  // rounds, as announced
-  bool trained_ = false;
-  double minted_ = 0;
-  double written_off_ = 0;
-  std::uint64_t resets_ = 0;
-
-  Phase phase_ = Phase::waiting;
-  Bequest bequest_;
-  Round planned_;  // H_i
   Beginning beginning_;
   OfferedModels models_;
+  SumRound sum_round_;
+  Leaving leaving_;
+  PeerTalk talk_;
   Round steps_ = 0;          // steps taken in this round
   double settled_mass_ = 0;  // state()
-  SumRound sum_round_;
-  RoundTime time_;         // of the round that is offered
-  bool loaded_ = false;    // a state was loaded, and not given up
-  bool outdated_ = false;  // the loaded state is too old
+  RoundTime time_;           // of the round that is offered
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.

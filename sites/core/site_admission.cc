@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -10,10 +11,10 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/optim/common_hyperparameters.h>
-#include <sotto/sites/core/gossip_mixing.h>
+#include <sotto/sites/core/mixing/gossip_mixing.h>
+#include <sotto/sites/core/mixing/push_sum_mixing.h>
+#include <sotto/sites/core/mixing/secure_mixing.h>
 #include <sotto/sites/core/neighbour.h>
-#include <sotto/sites/core/push_sum_mixing.h>
-#include <sotto/sites/core/secure_mixing.h>
 
 namespace sotto::sites {
 namespace {
@@ -111,7 +112,8 @@ void admit_sums(const SiteSetup& setup, const Contract& contract) {
   check(setup.secret != Secret32(), "masks are drawn from a secret");
 }
 
-std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
+/// Throws Error for a compressor or a robust rule that cannot work with the exchange.
+void admit_exchange(const SiteSetup& setup) {
   const std::string spec = setup.compressor->spec();
   const Contract contract = setup.compressor->contract(setup.parameters.size());
   if (!contract.meets(ContractKind::contraction)) {
@@ -132,35 +134,58 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
            "a robust rule measures distances between models, and would take what a compressor "
            "loses for a lie; use none");
   }
+}
+
+/// What every mixing needs of a setup.
+MixingSetup common_setup(SiteSetup& setup) {
   MixingSetup mixing;
   mixing.parameters = setup.parameters;
   mixing.layout = complete_layout(setup.layout, setup.parameters.size());
   mixing.consensus_stepsize = consensus_stepsize(setup);
-  mixing.mass_cap = setup.mass_cap;
-  mixing.mass = setup.mass;
-  if (setup.observer) {
-    // An observer's mass is nobody's business: 1 after each round, as it weighs what it has by the
-    // last few.
-    mixing.mass.back = mixing.mass.least = mixing.mass.most = 1;
-  }
   mixing.pull = setup.pull;
   mixing.kept = kept_by(*setup.compressor, setup.parameters.size());
-  mixing.rule = setup.rule;
-  mixing.name = setup.name;
-  mixing.sum = setup.sum;
-  mixing.secret = std::exchange(setup.secret, {});
   mixing.ops = setup.ops;
   mixing.step_rule = std::move(setup.step_rule);
   mixing.compressor = std::move(setup.compressor);
+  return mixing;
+}
+
+SiteMixing make_push_sum(SiteSetup& setup) {
+  MassSetup mass = {.rule = setup.mass, .cap = setup.mass_cap};
+  if (setup.observer) {
+    // An observer's mass is nobody's business: 1 after each round, as it weighs what it has by the
+    // last few.
+    mass.rule.back = mass.rule.least = mass.rule.most = 1;
+  }
+  auto made = std::make_unique<PushSumMixing>(common_setup(setup), mass);
+  PushSumMixing* const mixing = made.get();
+  return {.model = std::move(made), .mass = mixing};
+}
+
+SiteMixing make_gossip(SiteSetup& setup) {
+  auto made = std::make_unique<GossipMixing>(common_setup(setup), setup.rule);
+  GossipMixing* const mixing = made.get();
+  return {.model = std::move(made), .copies = mixing};
+}
+
+SiteMixing make_secure_mean(SiteSetup& setup) {
+  const SumSetup sum = {
+      .name = setup.name, .rule = setup.sum, .secret = std::exchange(setup.secret, {})};
+  auto made = std::make_unique<SecureMixing>(common_setup(setup), sum);
+  SecureMixing* const mixing = made.get();
+  return {.model = std::move(made), .mean = mixing};
+}
+
+SiteMixing make_mixing(SiteSetup& setup) {
   switch (setup.exchange) {
     case MixingKind::push_sum:
-      return std::make_unique<PushSumMixing>(std::move(mixing));
+      return make_push_sum(setup);
     case MixingKind::gossip:
-      return std::make_unique<GossipMixing>(std::move(mixing));
+      return make_gossip(setup);
     case MixingKind::secure_mean:
-      return std::make_unique<SecureMixing>(std::move(mixing));
+      return make_secure_mean(setup);
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace
@@ -223,7 +248,7 @@ void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
   }
 }
 
-std::unique_ptr<Mixing> admit(SiteSetup& setup) {
+SiteMixing admit(SiteSetup& setup) {
   check(setup.step_rule != nullptr && setup.compressor != nullptr && setup.ops != nullptr,
         "a site has a step rule, a compressor and operations");
   if (setup.parameters.empty()) {
@@ -236,6 +261,7 @@ std::unique_ptr<Mixing> admit(SiteSetup& setup) {
   }
   admit_numbers(setup);
   admit_peers(setup.peers, setup.exchange);
+  admit_exchange(setup);
   return make_mixing(setup);
 }
 

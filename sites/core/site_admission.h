@@ -3,11 +3,10 @@
 // Pure functions; thread-safe.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <sotto/sites/core/mass_rule.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/site_mixing.h>
 #include <sotto/sites/core/pull_bound.h>
 #include <sotto/sites/core/site_setup.h>
 
@@ -20,6 +19,6 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap 
 void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind);
 
 /// Throws Error as the constructor of Site. Step rule and compressor move into the mixing.
-std::unique_ptr<Mixing> admit(SiteSetup& setup);
+SiteMixing admit(SiteSetup& setup);
 
 }  // namespace sotto::sites

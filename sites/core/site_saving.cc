@@ -1,6 +1,5 @@
 // The durable state of a site.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -34,20 +33,13 @@ std::string format_of_state(std::span<const std::byte> state) {
 }
 
 void Site::save(ByteBuffer& out) const {
-  check(phase_ != Phase::training || steps_ == 0, "a site is not saved between step and offer");
+  check(self_.phase != SitePhase::training || steps_ == 0,
+        "a site is not saved between step and offer");
   out.write_string(kFormat);
   out.append(setup_.agreement);
   out.write(std::uint64_t{setup_.parameters.size()});
-  out.write(incarnation_);
-  past_.save(out);
-  out.write(phase_ == Phase::offered ? offered_ : round_);
-  out.write(offered_);
-  out.write(static_cast<std::uint8_t>(phase_ != Phase::waiting));
-  out.write(static_cast<std::uint8_t>(trained_ && phase_ != Phase::waiting));
-  out.write(minted_);
-  out.write(written_off_);
-  out.write(resets_);
-  mixing_->save(out);
+  self_.save(out);
+  mixing_.model->save(out);
   if (outer_) {
     outer_->save(out);
   }
@@ -55,16 +47,18 @@ void Site::save(ByteBuffer& out) const {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     out.write_string(peers_[k].entry.name);
     peers_[k].save(out);
-    mixing_->save_peer(k, out);
+    if (mixing_.copies != nullptr) {
+      mixing_.copies->save_peer(k, out);
+    }
   }
   peers_.save_former(out);
 }
 
 Status Site::load(ByteReader& in) {
-  check(phase_ == Phase::waiting && !loaded_, "a site loads before anything else");
+  check(self_.phase == SitePhase::waiting && !self_.loaded, "a site loads before anything else");
   Status status = load_self(in);
   if (status.ok()) {
-    status = mixing_->load(in);
+    status = mixing_.model->load(in);
   }
   if (status.ok() && outer_) {
     status = outer_->load(in);
@@ -72,10 +66,10 @@ Status Site::load(ByteReader& in) {
   if (status.ok()) {
     status = load_peers(in);
   }
-  if (status.ok() && (phase_ == Phase::waiting) != (mixing_->mass() == 0)) {
+  if (status.ok() && (self_.phase == SitePhase::waiting) != (mixing_.model->mass() == 0)) {
     status = {Fault::malformed, "checkpoint has mass without a model, or a model without mass"};
   }
-  loaded_ = true;
+  self_.loaded = true;
   return status.with_context(fmt::format("site {}", setup_.name));
 }
 
@@ -88,25 +82,12 @@ Status Site::load_self(ByteReader& in) {
     return {Fault::malformed, "checkpoint of a site with other settings"};
   }
   const auto dimension = in.read<std::uint64_t>();
-  incarnation_ = in.read<Incarnation>();
-  if (Status status = past_.load(in); !status.ok()) {
+  if (Status status = self_.load(in); !status.ok()) {
     return status;
   }
-  round_ = in.read<Round>();
-  offered_ = in.read<Round>();
-  const auto begun = in.read<std::uint8_t>();
-  const auto trained = in.read<std::uint8_t>();
-  minted_ = in.read<double>();
-  written_off_ = in.read<double>();
-  resets_ = in.read<std::uint64_t>();
-  const bool masses =
-      std::isfinite(minted_) && minted_ >= 0 && std::isfinite(written_off_) && written_off_ >= 0;
-  if (in.failed() || dimension != setup_.parameters.size() || incarnation_ == 0 ||
-      round_ > kMostCount || offered_ > round_ || begun > 1 || trained > begun || !masses) {
+  if (dimension != setup_.parameters.size()) {
     return {Fault::malformed, "checkpoint of another site, or damaged"};
   }
-  phase_ = begun == 1 ? Phase::training : Phase::waiting;
-  trained_ = trained == 1;
   return {};
 }
 
@@ -119,15 +100,18 @@ Status Site::load_peers(ByteReader& in) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
   for (std::uint32_t k = 0; k < count; ++k) {
-    if (Status status = peers_.load_next(in, setup_.window, mixing_->max_payload()); !status.ok()) {
+    if (Status status = peers_.load_next(in, setup_.window, mixing_.model->max_payload());
+        !status.ok()) {
       return status;
     }
-    mixing_->rearrange(places(peers_.size()));
-    if (Status status = mixing_->load_peer(k, in); !status.ok()) {
+    mixing_.model->rearrange(places(peers_.size()));
+    Status status = mixing_.copies == nullptr ? Status() : mixing_.copies->load_peer(k, in);
+    if (!status.ok()) {
       return status.with_context(peers_[k].entry.name);
     }
   }
-  if (Status status = peers_.load_former(in, setup_.window, mixing_->max_payload()); !status.ok()) {
+  if (Status status = peers_.load_former(in, setup_.window, mixing_.model->max_payload());
+      !status.ok()) {
     return status;
   }
   if (!in.finished()) {

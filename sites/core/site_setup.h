@@ -69,6 +69,9 @@ struct SiteSetup {
   PullLimits pull = {};    ///< limits of what one parcel may do to the model
   SecureSumRule sum = {};  ///< secure_mean: parameters of the sums; all sites share them
   Secret32 secret = {};    ///< secure_mean: key that nobody can guess, drawn anew in each start
+  /// Seconds for which a peer that was sent a model may be silent before it begins, as note_time
+  /// measures them; 0: kNewcomerRounds (peer_habits.h).
+  double newcomer_s = 0;
   Round rounds = 0;        ///< rounds after which the site ends; 0: never
   std::uint64_t seed = 0;  ///< seed of rounding
   /// Not 0; drawn anew in each start. load replaces it, and the site takes it should it have to

@@ -2,10 +2,12 @@
 // of. Plain values.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/core/message.h>
@@ -23,6 +25,13 @@ enum class PeerHabit : std::uint8_t {
   confirms_nothing,  ///< the peer's window has long been full: it gives no receipts
   sends_nothing,     ///< it may send, says that it does, and has long sent nothing
 };
+
+/// As status and metrics write it: "confirms-nothing"; empty for PeerHabit::none.
+constexpr std::string_view name_of(PeerHabit habit) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      "", "takes", "gives", "mints", "far-ahead", "stays-far", "confirms-nothing", "sends-nothing"};
+  return kNames.at(static_cast<std::size_t>(habit));
+}
 
 /// The state of a peer, for an operator and for the invariants that tests check.
 struct PeerState {
@@ -60,6 +69,7 @@ struct PeerState {
   std::uint64_t blamed = 0;
   bool barred = false;  ///< the peer's parcels count as this site's own model for now
   PeerHabit habit = PeerHabit::none;
+  bool joining = false;    ///< it was sent this site's model, and may still be about to begin
   bool waited_for = true;  ///< false: it was late repeatedly, and rounds no longer wait for it
   /// Secure sums: false: it sends parcels, and was again and again waited for with its answer.
   bool answers = true;

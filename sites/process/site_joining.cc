@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <sotto/sites/process/longest_transfer.h>
+#include <sotto/sites/process/owed_models.h>
+
 namespace sotto {
 namespace {
 
@@ -12,8 +15,27 @@ using Clock = std::chrono::steady_clock;
 
 /// The site looks this often whether it should stop, and how long it has waited.
 constexpr std::chrono::milliseconds kJoinSlice{50};
-/// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
-constexpr double kSlowestBytesPerS = 16e3;
+
+/// The peers that owe the site their model.
+std::vector<OwedModel> owing(const JoiningSite& joiner) {
+  const std::vector<std::size_t> places = joiner.site.awaited();
+  std::vector<OwedModel> found;
+  found.reserve(places.size());
+  for (const std::size_t place : places) {
+    found.push_back(
+        {.peer = joiner.links.link(place).rank, .bytes = joiner.links.bytes_arrived(place)});
+  }
+  return found;
+}
+
+/// Gives up the peers whose models do not come on.
+void give_up_overdue(const JoiningSite& joiner, OwedModels& owed) {
+  for (const Rank rank : owed.overdue(owing(joiner), Clock::now())) {
+    if (const auto place = joiner.links.place_of(rank)) {
+      joiner.links.give_up_on(*place, "it has promised its model and does not deliver it");
+    }
+  }
+}
 
 }  // namespace
 
@@ -31,11 +53,10 @@ Status join_sites(const JoiningSite& joiner) {
                   joiner.options.found_after.count() / 1000),
       {{"found_after_s", static_cast<double>(joiner.options.found_after.count()) / 1000}});
   const auto begin = Clock::now();
-  const auto owed = std::chrono::duration_cast<Clock::duration>(
-      joiner.options.patience +
-      std::chrono::duration<double>(static_cast<double>(joiner.site.max_message_bytes()) /
-                                    kSlowestBytesPerS));
-  auto asked = begin;
+  OwedModels owed(joiner.options.patience,
+                  std::chrono::duration_cast<Clock::duration>(
+                      joiner.options.patience + std::chrono::duration<double>(longest_transfer_s(
+                                                    joiner.site.max_message_bytes()))));
   while (!joiner.site.try_begin(Clock::now() - begin >= joiner.options.found_after)) {
     if (Status status = joiner.writer.save_new_incarnation(); !status.ok()) {
       return status;
@@ -43,15 +64,7 @@ Status join_sites(const JoiningSite& joiner) {
     if (Status status = joiner.pump(kJoinSlice); !status.ok() || joiner.stopped()) {
       return status;
     }
-    const auto debtors = joiner.site.awaited();
-    if (debtors.empty()) {
-      asked = Clock::now();
-    } else if (Clock::now() - asked > owed) {
-      for (const std::size_t peer : debtors) {
-        joiner.links.give_up_on(peer, "it has promised its model and does not deliver it");
-      }
-      asked = Clock::now();
-    }
+    give_up_overdue(joiner, owed);
   }
   const bool alone = std::ranges::none_of(joiner.site.peers(), &sites::PeerState::up);
   joiner.reporter.tell(

@@ -5,12 +5,21 @@
 #include <sotto/base/error.h>
 #include <sotto/base/secret_stream.h>
 #include <sotto/compress/registry.h>
+#include <sotto/sites/process/longest_transfer.h>
 #include <sotto/sites/process/site_links.h>
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t kMostQueued = 4;  // messages to a peer beyond a full window
+
+/// Seconds in which an honest newcomer has got a model of so many elements, has waited for a second
+/// one, and sends its first parcel.
+double newcomer_s(const SiteOptions& options, std::size_t elements) {
+  constexpr auto kPatiences = 3;  // for its links, the model's first bytes, and its first round
+  const std::chrono::duration<double> waits = options.found_after + kPatiences * options.patience;
+  return longest_transfer_s(elements * sizeof(float)) + waits.count();
+}
 
 }  // namespace
 
@@ -39,6 +48,7 @@ sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& l
   setup.sum = options.sum;
   setup.pull = options.pull;
   setup.observer = options.only_takes;
+  setup.newcomer_s = newcomer_s(options, parameters.size());
   setup.rounds = options.rounds;
   setup.seed = options.seed;
   return setup;

@@ -22,7 +22,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/site_access.h>
 
 namespace sotto {
@@ -79,9 +79,8 @@ struct SimulatedSiteViolation {
 struct NamedLie {
   Rank by = -1;
   Rank liar = -1;
-  bool hears = false;        ///< the honest site takes in what the liar sends
-  bool tells = false;        ///< the liar is sent parcels
-  bool given_model = false;  ///< the liar was sent a model, and has long to begin with it
+  bool hears = false;  ///< the honest site takes in what the liar sends
+  bool tells = false;  ///< the liar is sent parcels
   bool named = false;
 };
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include <sotto/base/json.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 #include <sotto/study/simulation/fault_summary.h>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 
 namespace sotto::study {
 

@@ -9,7 +9,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sim/time.h>
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 
 namespace sotto::study {

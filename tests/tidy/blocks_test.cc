@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -17,6 +18,7 @@ namespace sotto::test::blocks_test {
 namespace fs = std::filesystem;
 using sotto::test::all_blocks;
 using sotto::test::Block;
+using sotto::test::blocks_of;
 using sotto::test::commands_of;
 
 namespace {
@@ -71,6 +73,26 @@ std::vector<std::vector<std::string>> files_in(const std::vector<fs::path>& fold
   return files;
 }
 
+/// The lines of a script, without the mark of those that go on in the next one.
+std::vector<std::string> script_lines(const fs::path& path) {
+  std::vector<std::string> lines = lines_of(path);
+  for (std::string& line : lines) {
+    if (line.ends_with(" \\")) {
+      line.resize(line.size() - 2);
+    }
+  }
+  return lines;
+}
+
+/// A line of a list of peers, as a script writes it that has made the keys.
+void with_made_key(std::string& line) {
+  const auto first = line.find(',');
+  const auto second = line.rfind(',');
+  if (line != "name,key,address") {
+    line = line.substr(0, first) + ",$(key_of " + line.substr(0, first) + ")" + line.substr(second);
+  }
+}
+
 /// What a page may call that is not of this project.
 const std::set<std::string> kKnownPrograms = {
     "apt-get", "cc",  "cd",          "cmake",  "cpack",  "ctest",   "curl",    "export",
@@ -100,7 +122,7 @@ bool is_ours(const std::string& word) {
 }  // namespace
 
 TEST_CASE("every block of code in the documents is held to something, or says why not") {
-  // examples/sites/behind-nat.sh runs those of forwarders.
+  // examples/sites/behind-nat.sh has those of forwarders, and runs them.
   const std::set<std::string> held = {"sh",   "cpp",  "c",    "python",  "cmake", "csv",
                                       "toml", "json", "yaml", "haproxy", "nginx"};
   for (const Block& block : all_blocks(kRoot)) {
@@ -136,6 +158,39 @@ TEST_CASE("every CMake block in the documents stands in a project that is built"
     if (block.language == "cmake") {
       CHECK_MESSAGE(is_shown(block, files), block.place());
     }
+  }
+}
+
+TEST_CASE("what a section has its script run stands in that script") {
+  const std::string page = "docs/operations.md";
+  const auto text = lines_of(kRoot / page);
+  const auto line_of = [&](auto from, const std::string& start) {
+    return std::find_if(from, text.end(),
+                        [&](const std::string& line) { return line.starts_with(start); });
+  };
+  for (const auto& [section, name] :
+       {std::pair{"### For many sites at once", "examples/sites/five-sites.sh"},
+        std::pair{"### Both behind NAT", "examples/sites/behind-nat.sh"}}) {
+    const auto begin = line_of(text.begin(), section);
+    REQUIRE_MESSAGE(begin != text.end(), section);
+    const auto first = static_cast<std::size_t>(begin - text.begin());
+    const auto last = static_cast<std::size_t>(line_of(begin, "## ") - text.begin());
+    const auto script = script_lines(kRoot / name);
+    std::size_t seen = 0;
+    for (Block block : blocks_of(kRoot, page)) {
+      // The sites of a script have files of other names.
+      const bool names_files = block.lines.front().starts_with("sotto node") ||
+                               block.lines.front().starts_with("sotto site check");
+      if (block.line < first || block.line > last || names_files) {
+        continue;
+      }
+      ++seen;
+      if (block.lines.front() == "name,key,address") {
+        std::ranges::for_each(block.lines, with_made_key);
+      }
+      CHECK_MESSAGE(is_shown(block, {script}), block.place(), ": not so in ", name);
+    }
+    CHECK(seen >= 2);
   }
 }
 

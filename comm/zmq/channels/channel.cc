@@ -130,6 +130,7 @@ ChannelTraffic Channel::traffic() const {
   auto traffic = traffic_;
   traffic.up = up();
   traffic.bytes_sent += up() ? pair_->out.sent_bytes() : 0;
+  traffic.bytes_arrived = up() ? pair_->in.received() : 0;
   traffic.contested = contested();
   return traffic;
 }

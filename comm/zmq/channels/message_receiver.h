@@ -27,6 +27,8 @@ class MessageReceiver {
   Result<std::optional<std::vector<std::byte>>> take(const channel_wire::Chunk& chunk);
   /// True in the middle of a message.
   bool arriving() const { return progress_.under_way(); }
+  /// Bytes of chunks that came, of messages that are whole or not.
+  std::uint64_t received() const { return received_; }
 
   /// The receipt for the peer when its messages, of any session, that nobody has taken yet cost
   /// `held`.

@@ -152,7 +152,7 @@ void PeerMonitor::look() {
 /// does.
 void PeerMonitor::count_rounds(const PeerState& peer, Seen& seen) const {
   const Round own = site_.round() - std::min(seen.counted_from.first, site_.round());
-  if (!peer.heard || !seen.met) {
+  if (!peer.heard || !seen.met || peer.joining) {
     seen.counted_from = {site_.round(), peer.round};
     seen.slow = false;
   } else if (own >= sites::kLongWhile) {

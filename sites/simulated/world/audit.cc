@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/sites/simulated/lies.h>
+#include <sotto/sites/faults/lies.h>
 
 namespace sotto::sites {
 
@@ -420,8 +420,8 @@ std::optional<Handed> Audit::recognize(const Process& to, const Process& from,
   if (parcel == nullptr) {
     return std::nullopt;
   }
-  const std::deque<Made>& made = from.account.peers[static_cast<std::size_t>(to.site)].recent;
-  const auto found = std::find_if(made.rbegin(), made.rend(), [&](const Made& one) {
+  const std::deque<MadeParcel>& made = from.account.peers[static_cast<std::size_t>(to.site)].recent;
+  const auto found = std::find_if(made.rbegin(), made.rend(), [&](const MadeParcel& one) {
     return one.from == parcel->incarnation && one.sequence == parcel->sequence;
   });
   if (found == made.rend()) {

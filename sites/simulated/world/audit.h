@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 
 #include "process.h"

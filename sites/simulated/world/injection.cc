@@ -1,41 +1,45 @@
-// What a World does to its sites when a FaultSchedule injects a fault.
+#include "injection.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "world.h"
-
 namespace sotto::sites {
 
-/// Injects a fault that waits for this moment of the process; true when that was its end.
-bool World::reach(Process& process, FaultMoment moment) {
+Injection::Injection(WorldState& state, RoundPlayer& rounds, ProcessStarter& starter)
+    : state_(state),
+      rounds_(rounds),
+      starter_(starter),
+      faults_(state.plan, state.options.seed, *this) {}
+
+bool Injection::reach(Process& process, FaultMoment moment) {
   return !process.fenced && faults_.inject_due(process.site, process.state.round, moment) &&
          !process.alive;
 }
 
-std::optional<std::uint64_t> World::process_of(Rank site) const {
-  const auto& id = slots_[static_cast<std::size_t>(site)].process;
-  return id && processes_[*id].alive ? std::optional<std::uint64_t>(*id) : std::nullopt;
+std::optional<std::uint64_t> Injection::process_of(Rank site) const {
+  const auto& id = state_.slot(site).process;
+  return id && state_.processes[*id].alive ? std::optional<std::uint64_t>(*id) : std::nullopt;
 }
 
-bool World::stop(const PlannedFault& fault, Rank site) {
-  Process& process = *present(site);
+bool Injection::stop(const PlannedFault& fault, Rank site) {
+  Process& process = *state_.present(site);
   if (process.stopped) {
     return false;
   }
   process.stopped = true;
-  process.stopped_at = queue_.now();
+  process.stopped_at = state_.now();
   if (process.reachable) {
-    wires_.stop(process.id);
+    state_.wires.stop(process.id);
   }
-  note(SimulatedSiteEvent::Kind::stopped, site);
+  state_.note(SimulatedSiteEvent::Kind::stopped, site);
   if (fault.kind == FaultKind::replace) {
     take_over(process);
   }
   return true;
 }
 
-bool World::leave(Rank site) {
-  Process& process = *present(site);
+bool Injection::leave(Rank site) {
+  Process& process = *state_.present(site);
   if (process.stopped || process.leaving) {
     return false;
   }
@@ -43,38 +47,38 @@ bool World::leave(Rank site) {
   return true;
 }
 
-void World::bring_back(Rank site) {
-  queue_.push(
-      {.time = queue_.now(), .subject = static_cast<std::uint32_t>(site), .kind = begin_due});
+void Injection::bring_back(Rank site) {
+  state_.push(WorldEvent::begin_due, state_.now(), static_cast<std::uint32_t>(site));
 }
 
-void World::on_injected(const PlannedFault& fault, Rank site, const std::vector<Rank>& peers) {
+void Injection::on_injected(const PlannedFault& fault, Rank site, const std::vector<Rank>& peers) {
   const FaultKindInfo& kind = fault_kind(fault.kind);
-  note(SimulatedSiteEvent::Kind::fault, site, kind.between && peers.size() == 1 ? peers[0] : -1,
-       static_cast<std::uint64_t>(fault.kind));
-  whole_ = whole_ && !kind.loses;
+  state_.note(SimulatedSiteEvent::Kind::fault, site,
+              kind.between && peers.size() == 1 ? peers[0] : -1,
+              static_cast<std::uint64_t>(fault.kind));
+  state_.whole = state_.whole && !kind.loses;
   if (kind.loses || kind.kind == FaultKind::replace) {
-    slots_[static_cast<std::size_t>(site)].may_end = true;
+    state_.slot(site).may_end = true;
   }
 }
 
-void World::on_over(const PlannedFault& fault, Rank site) {
-  note(SimulatedSiteEvent::Kind::fault_over, site, -1, static_cast<std::uint64_t>(fault.kind));
+void Injection::on_over(const PlannedFault& fault, Rank site) {
+  state_.note(SimulatedSiteEvent::Kind::fault_over, site, -1,
+              static_cast<std::uint64_t>(fault.kind));
 }
 
-void World::end_after(SimTime lasting, std::size_t number) {
-  queue_.push({.time = plus(queue_.now(), lasting),
-               .subject = static_cast<std::uint32_t>(number),
-               .kind = fault_over});
+void Injection::end_after(SimTime lasting, std::size_t number) {
+  state_.push(WorldEvent::fault_over, plus(state_.now(), lasting),
+              static_cast<std::uint32_t>(number));
 }
 
-bool World::kill(const PlannedFault& fault, Rank site) {
-  Process& process = *present(site);
+bool Injection::kill(const PlannedFault& fault, Rank site) {
+  Process& process = *state_.present(site);
   Disk& disk = *process.disk;
   if (fault.kind == FaultKind::corrupt && disk.commits.empty()) {
     return false;
   }
-  end_process(process, false);
+  state_.end_process(process, false);
   if (fault.kind == FaultKind::restore) {
     for (std::uint64_t i = 0; i < fault.back && disk.commits.size() > 1; ++i) {
       disk.commits.pop_back();
@@ -93,22 +97,22 @@ bool World::kill(const PlannedFault& fault, Rank site) {
 
 /// Another process with the same key goes on from what is written; the old one keeps a disk of its
 /// own, as a machine does that was cut off.
-void World::take_over(Process& process) {
+void Injection::take_over(Process& process) {
   process.fenced = true;
-  process.alone_until = queue_.now();
+  process.alone_until = state_.now();
   process.disk = std::make_shared<Disk>(*process.disk);
-  begin_process(process.site);
+  starter_.begin(process.site);
 }
 
-void World::relist(Rank site, std::vector<Rank> listed) {
-  Slot& slot = slots_[static_cast<std::size_t>(site)];
+void Injection::relist(Rank site, std::vector<Rank> listed) {
+  Slot& slot = state_.slot(site);
   slot.listed = std::move(listed);
   const std::vector<Rank>& peers = slot.listed;
-  Process* process = present(site);
+  Process* process = state_.present(site);
   if (process == nullptr || !process->alive) {
     return;
   }
-  audit_.begin_event(queue_.now(), site, "a change of its list");
+  state_.audit.begin_event(state_.now(), site, "a change of its list");
   const std::vector<Rank> before = std::exchange(process->listed, peers);
   std::vector<ConnectionId> channels(peers.size(), kNoConnection);
   for (std::size_t i = 0; i < peers.size(); ++i) {
@@ -118,32 +122,32 @@ void World::relist(Rank site, std::vector<Rank> listed) {
     }
   }
   process->channels = std::move(channels);
-  process->node->update_peers(peers_of(site, peers));
-  audit_.relisted(*process, before);
+  process->node->update_peers(state_.peers_of(site, peers));
+  state_.audit.relisted(*process, before);
   if (process->reachable) {
-    wires_.relist(process->id, peers);
-    flush(*process);
+    state_.wires.relist(process->id, peers);
+    rounds_.flush(*process);
   }
 }
 
-void World::resume(Rank /*site*/, std::uint64_t id) {
-  Process& process = processes_[id];
+void Injection::resume(Rank /*site*/, std::uint64_t id) {
+  Process& process = state_.processes[id];
   if (!process.alive || !process.stopped) {
     return;
   }
   process.stopped = false;
-  note(SimulatedSiteEvent::Kind::resumed, process.site);
+  state_.note(SimulatedSiteEvent::Kind::resumed, process.site);
   if (process.reachable) {
-    wires_.resume(process.id);
+    state_.wires.resume(process.id);
   }
   // While the process stood still its work did not go on, but the time of its deadlines passed.
   const bool works =
       process.phase == ProcessPhase::computing || process.phase == ProcessPhase::writing;
-  const SimTime due = works ? plus(process.due, queue_.now() - process.stopped_at)
-                            : std::max(process.due, queue_.now());
-  enter(process, process.phase, due - queue_.now());
-  process.moved = queue_.now();
-  drain(process);
+  const SimTime due = works ? plus(process.due, state_.now() - process.stopped_at)
+                            : std::max(process.due, state_.now());
+  rounds_.enter(process, process.phase, due - state_.now());
+  process.moved = state_.now();
+  rounds_.drain(process);
 }
 
 }  // namespace sotto::sites

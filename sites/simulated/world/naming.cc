@@ -1,40 +1,27 @@
 #include "naming.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
+
+#include <sotto/sites/faults/lie_signs.h>
 
 namespace sotto::sites {
 namespace {
 
-/// Whether what is said of a peer tells of this lie.
+/// Whether the site says this of the peer to its operator.
+bool says(const PeerState& peer, std::string_view word) {
+  return word == name_of(peer.habit) || (word == "refused" && peer.refused) ||
+         (word == "barred" && (peer.barred || peer.blamed > 0 || peer.cut > 0)) ||
+         (word == "spoils" && peer.spoiled > 0) || (word == "offence" && peer.offences > 0) ||
+         (word == "late" && (!peer.waited_for || !peer.answers));
+}
+
 bool tells_of(const PlannedLie& lie, const PeerState& peer) {
-  using enum PeerHabit;
-  const PeerHabit habit = peer.habit;
-  const bool absurd =
-      peer.barred || peer.blamed > 0 || peer.cut > 0 || peer.spoiled > 0 || habit == stays_far;
-  switch (lie.kind) {
-    case LieKind::takes:
-      return habit == takes || habit == sends_nothing || peer.refused;
-    case LieKind::swallows:  // one that denies what it has sent is refused, as if its state were
-                             // old
-      return habit == takes || habit == sends_nothing || habit == confirms_nothing || peer.refused;
-    case LieKind::mints:
-      return habit == mints || habit == gives || absurd;
-    case LieKind::stints:
-      return habit == takes;
-    case LieKind::kills:
-      return absurd || peer.offences > 0;
-    case LieKind::late:
-      return !peer.waited_for || !peer.answers;
-    case LieKind::ahead:
-      return habit == far_ahead;
-    case LieKind::denies:
-      return habit == confirms_nothing;
-    case LieKind::garbles:
-      return peer.offences > 0;
-    case LieKind::floods:
-      return peer.offences > 0;
-  }
-  return false;
+  return std::ranges::any_of(lie_signs(), [&](const LieSign& sign) {
+    return sign.lie == lie.kind && says(peer, sign.word);
+  });
 }
 
 /// What is said of a peer that no honest one does; empty: nothing. An honest site may be late.
@@ -64,7 +51,6 @@ void Naming::look(SimTime now, const Process& process) {
       one.liar = peer;
       one.hears = one.hears || state.tells_us;
       one.tells = one.tells || state.hears_us;
-      one.given_model = one.given_model || state.models > 0;
       one.named = one.named || tells_of(*lie, state);
     } else if (std::string words = accusation(state); !words.empty()) {
       accused_.try_emplace(

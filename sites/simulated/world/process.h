@@ -1,5 +1,5 @@
 // A process that runs a site, and the disk that its site writes to: plain state of the simulation.
-// What it does is in world.h; what must hold of it in audit.h.
+// What it does is in round_player.h; what must hold of it in audit.h.
 //
 // One thread at a time. A disk may outlive many processes.
 #pragma once
@@ -16,8 +16,8 @@
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/simulated/mass_accounts.h>
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/mass_accounts.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 #include "wires.h"
 
@@ -96,7 +96,7 @@ struct Process {
   SimTime stopped_at = 0;
   SimTime alone_until = 0;  ///< fenced: time since which it could have heard of it
   bool reachable = false;   ///< whether it has channels, once a first state is written
-  SimTime waits_since = 0;
+  SimTime waits_since = 0;  ///< time when its latest round was over, or it opened its channels
   Patience patience{1};
   SimTime collects_since = 0;
   SimTime moved = 0;  ///< time when it last got on
@@ -112,7 +112,7 @@ struct Process {
   std::optional<Handed> handed;
 
   bool running() const { return alive && !stopped; }
-  SiteView view() const {
+  ObservedSite view() const {
     return {.site = site,
             .running = running(),
             .waits_for_model = phase == ProcessPhase::waiting,

@@ -24,8 +24,8 @@
 #include <sotto/base/philox.h>
 #include <sotto/sim/network/event_queue.h>
 #include <sotto/sim/time.h>
-#include <sotto/sites/simulated/fault_plan.h>
-#include <sotto/sites/simulated/site_liveness.h>
+#include <sotto/sites/faults/fault_plan.h>
+#include <sotto/sites/faults/site_liveness.h>
 
 namespace sotto::sites {
 

@@ -89,6 +89,29 @@ TEST_CASE(
   CHECK(taken >= 24);
 }
 
+TEST_CASE("members whose pairs come in unlike orders do not wait for each other in a circle") {
+  constexpr std::uint64_t kSeed = 60'017;
+  RandomStream stream({.seed = kSeed});
+  for (int trial = 0; trial < 60; ++trial) {
+    const std::size_t size = 2 + stream.below(3);
+    const std::size_t count = 2 + stream.below(4);
+    ClusterOptions options{.algorithm = "adpsgd",
+                           .topology = trial % 2 == 0 ? "ring" : "complete",
+                           .nodes = size * count,
+                           .groups = dealt(count, size, stream),
+                           .dimension = 1 + stream.below(20),
+                           .step = {.learning_rate = 0.05},
+                           .delivery = trial % 3 == 0 ? Delivery::eager : Delivery::late};
+    CAPTURE(kSeed);
+    CAPTURE(trial);
+    CAPTURE(NodeGroups(options.groups).text());
+    Cluster cluster(options);
+    const Status status =
+        cluster.driver.run(12, Quadratic(options.nodes, options.dimension, kSeed));
+    REQUIRE_MESSAGE(status.ok(), status.message());
+  }
+}
+
 TEST_CASE("groups mix as single nodes do on the flat graph") {
   constexpr std::uint64_t kSeed = 5;
   RandomStream stream({.seed = kSeed});

@@ -7,7 +7,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/sites/core/beginning.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 
 namespace sotto::test::beginning_test {
 

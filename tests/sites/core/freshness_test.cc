@@ -75,16 +75,28 @@ double progress(const SiteNetworkOptions& options, int period, int rounds) {
 
 TEST_CASE("the part of a pull that parcels make falls as their maker does, and not to 0") {
   Freshness freshness;
-  CHECK(freshness.part({.own = 1000, .theirs = 1}) == 1);  // the first says nothing
+  const auto copy = [&](Round own, Round theirs) {
+    return freshness.part({.own = own, .theirs = theirs}, Freshness::kFreshCopy);
+  };
+  const auto parcel = [&](Round own, Round theirs) {
+    return freshness.part({.own = own, .theirs = theirs}, Freshness::kFreshParcel);
+  };
+  CHECK(copy(1000, 1) == 1);  // the first says nothing
+  CHECK(parcel(1000, 1) == 1);
   freshness.note({.own = 1000, .theirs = 1});
-  CHECK(freshness.part({.own = 1001, .theirs = 2}) == 1);
-  CHECK(freshness.part({.own = 1004, .theirs = 2}) == 1);
-  CHECK(freshness.part({.own = 1008, .theirs = 2}) == 0.5);
-  CHECK(freshness.part({.own = 1016, .theirs = 3}) == 0.5);
-  CHECK(freshness.part({.own = 1016, .theirs = 17}) == 1);  // rare, and no round behind
-  CHECK(freshness.part({.own = 1 << 30, .theirs = 2}) == 1.0 / 16);
-  CHECK(freshness.part({.own = 1000, .theirs = 2}) == 1);
-  CHECK(freshness.part({.own = 1010, .theirs = Round{1} << 63}) == 1);
+  CHECK(copy(1001, 2) == 1);
+  CHECK(parcel(1001, 2) == 1);
+  CHECK(copy(1004, 2) == 1);
+  CHECK(parcel(1004, 2) == 0.25);
+  CHECK(copy(1008, 2) == 0.5);
+  CHECK(copy(1016, 3) == 0.5);
+  CHECK(parcel(1016, 3) == 0.125);
+  CHECK(copy(1016, 17) == 1);  // rare, and no round behind
+  CHECK(parcel(1016, 17) == 1);
+  CHECK(copy(1 << 30, 2) == 1.0 / 16);
+  CHECK(parcel(1 << 30, 2) == 1.0 / 64);
+  CHECK(copy(1000, 2) == 1);
+  CHECK(copy(1010, Round{1} << 63) == 1);
 }
 
 TEST_CASE("core: in gossip who falls behind takes little of the others' progress") {
@@ -98,6 +110,21 @@ TEST_CASE("core: in gossip who falls behind takes little of the others' progress
     const SiteNetworkOptions options = slope(compressor);
     const int rounds = 20 * period;
     CHECK(progress(options, period, rounds) > 0.8 * progress(options, 0, rounds));
+  }
+}
+
+TEST_CASE("core: in push-sum who falls behind takes little of the others' progress") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  for (const std::string compressor : {"none", "quant:8", "quant:4"}) {
+    const int period = std::uniform_int_distribution(3, 40)(random);
+    CAPTURE(compressor);
+    CAPTURE(period);
+    SiteNetworkOptions options = slope(compressor);
+    options.exchange = sites::MixingKind::push_sum;
+    const int rounds = 20 * period;
+    CHECK(progress(options, period, rounds) > 0.85 * progress(options, 0, rounds));
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/philox.h>
+
 #include "sites/core/liars.h"
 #include "sites/core/site_network.h"
 
@@ -93,6 +95,98 @@ TEST_CASE("core: who confirms nothing does not raise the mass of others, and is 
       CHECK(scene.network.state(i).lowered > 0);
     }
     CHECK(scene.applied(0, 1) >= 2990);
+  }
+}
+
+TEST_CASE("core: who gives and does not take raises the mass of others to a bound") {
+  for (const std::size_t count : {3U, 5U}) {
+    for (const bool deaf : {true, false}) {  // it says so, or confirms now and then
+      CAPTURE(count);
+      CAPTURE(deaf);
+      SiteNetworkOptions options;
+      options.sites = count;
+      int receipts = 0;
+      Liars scene(options, {count - 1}, [&](sites::Message& message, std::vector<std::byte>&) {
+        if (auto* hello = std::get_if<sites::Hello>(&message)) {
+          hello->hears = !deaf;
+        }
+        return deaf || !std::holds_alternative<sites::Receipt>(message) ||
+               ++receipts % (63 * static_cast<int>(count - 1)) == 0;
+      });
+      bool named = false;
+      double most = 0;
+      for (int part = 0; part < 300; ++part) {
+        scene.rounds(10);
+        named = named || scene.seen(0, count - 1).habit == PeerHabit::gives;
+        most = std::max(most, scene.network.state(0).mass);
+        CHECK(scene.seen(0, 1).habit == PeerHabit::none);
+      }
+      CHECK(named);
+      CHECK(most < 8);  // where the mass would go to 16
+      CHECK(scene.applied(0, 1) >= 2990);
+    }
+  }
+}
+
+TEST_CASE(
+    "core: what a minter was given comes back as it went, whatever the compressor withholds") {
+  constexpr std::uint64_t kSeed = 4242;
+  CAPTURE(kSeed);
+  for (const std::string compressor : {"none", "topk:0.1", "quant:4"}) {
+    CAPTURE(compressor);
+    SiteNetworkOptions options;
+    options.sites = 4;
+    options.dimension = 60;
+    options.edge = [](std::size_t from, std::size_t to) {
+      return (from + 1) % 4 == to || (to + 1) % 4 == from;
+    };
+    options.compressor = compressor;
+    options.same_start = false;
+    options.seed = kSeed;
+    options.pull.most = 1e9;
+    Liars scene(options, {3}, gives_part(1000));
+    const auto sum = [&](std::size_t k) {
+      double all = 0;
+      for (std::size_t i = 0; i < 3; ++i) {
+        all += scene.network.state(i).mass *
+               static_cast<double>(scene.network.site(i).parameters()[k]);
+      }
+      return all;
+    };
+    scene.rounds(1);
+    std::vector<double> before(options.dimension);
+    for (std::size_t k = 0; k < before.size(); ++k) {
+      before[k] = sum(k);
+    }
+    scene.rounds(200);
+    CHECK(scene.seen(0, 3).habit == PeerHabit::mints);
+    for (std::size_t k = 0; k < before.size(); ++k) {
+      CHECK(sum(k) == doctest::Approx(before[k]).epsilon(1e-3));
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(scene.network.state(i).mass == doctest::Approx(1).epsilon(0.01));
+    }
+  }
+}
+
+TEST_CASE("core: under a coarse compressor a parcel has no more mass than an honest site's") {
+  SiteNetworkOptions options;
+  options.sites = 4;
+  options.dimension = 100;
+  options.compressor = "topk:0.05";
+  Liars scene(options, {3}, [](sites::Message& message, std::vector<std::byte>& payload) {
+    if (std::holds_alternative<Parcel>(message)) {
+      double share = 0;
+      std::memcpy(&share, payload.data(), sizeof share);
+      set_share(payload, share, 1);  // what a site may share that has nobody else
+    }
+    return true;
+  });
+  scene.rounds(1000);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(scene.network.state(i).mass < 1.1);
+    CHECK(scene.seen(i, 3).habit == PeerHabit::mints);
+    CHECK(scene.seen(i, (i + 1) % 3).habit == PeerHabit::none);
   }
 }
 

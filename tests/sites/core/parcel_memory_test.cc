@@ -6,8 +6,8 @@
 
 #include <sotto/compress/registry.h>
 #include <sotto/optim/step_rule.h>
-#include <sotto/sites/core/gossip_mixing.h>
-#include <sotto/sites/core/push_sum_mixing.h>
+#include <sotto/sites/core/mixing/gossip_mixing.h>
+#include <sotto/sites/core/mixing/push_sum_mixing.h>
 
 namespace sotto::test::parcel_memory_test {
 

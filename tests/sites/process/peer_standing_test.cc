@@ -48,6 +48,7 @@ TEST_CASE("each habit of a peer is a concern with a text, and an event of the co
     PeerState peer = in_order;
     peer.habit = habit;
     CHECK(told(peer) == concern);
+    CHECK(name_of(habit) == name_of(concern));
   }
   PeerState barred = in_order;
   barred.barred = true;

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
+#include <sotto/sites/faults/site_liveness.h>
 #include <sotto/sites/simulated/simulated_sites.h>
-#include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/registry.h>
 
 #include "sites/simulated/fault_plans.h"
@@ -160,7 +160,7 @@ inline FaultPlan without_liars(FaultPlan plan) {
 /// Whether a site has a neighbour that does not lie. One that has none goes at the pace of liars.
 inline bool has_honest_neighbour(const FaultPlan& plan, Rank site) {
   const auto graph = make_topology(plan.graph, plan.sites);
-  return std::ranges::any_of(sites::neighbours(*graph, site),
+  return std::ranges::any_of(neighbours(*graph, site),
                              [&](Rank peer) { return plan.lie_of(peer) == nullptr; });
 }
 
@@ -205,12 +205,7 @@ inline std::vector<std::string> troubles_of(std::uint64_t seed) {
   }
   for (const NamedLie& one : report.named) {
     const PlannedLie& lie = *plan.lie_of(one.liar);
-    // One that was sent a model may still be about to begin with it.
-    constexpr Round kMostJoining = 1088;
-    const bool quiet = lie.kind == LieKind::denies || lie.kind == LieKind::swallows;
-    const bool begins =
-        quiet && one.given_model && report.rounds[static_cast<std::size_t>(one.by)] < kMostJoining;
-    const bool concerned = !begins && (lie.kind == LieKind::denies ? one.tells : one.hears);
+    const bool concerned = lie.kind == LieKind::denies ? one.tells : one.hears;
     if (!one.named && concerned && must_be_named(plan, lie) && has_honest_neighbour(plan, one.by)) {
       found.push_back(fmt::format("not named: site {} by site {}", one.liar, one.by));
     }

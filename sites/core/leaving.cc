@@ -1,0 +1,44 @@
+#include <sotto/sites/core/leaving.h>
+
+#include <optional>
+
+#include <sotto/sites/core/message.h>
+
+namespace sotto::sites {
+
+bool Leaving::hand_over() {
+  if (mass_ == nullptr || self_.phase == SitePhase::waiting || self_.outdated || bequest_.given()) {
+    return false;
+  }
+  const std::optional<std::size_t> heir = choose_heir(peers_, self_.round, window_);
+  if (!heir) {
+    return false;
+  }
+  const LastParcel last = mass_->hand_over();
+  self_.round = self_.offered = self_.round + 1;
+  const Sequence number = peers_[*heir].out.push(
+      {.round = self_.offered, .mass = last.mass, .payload = last.payload}, false);
+  bequest_.give(peers_[*heir].entry.name, number);
+  self_.phase = SitePhase::waiting;
+  outbox_.send(*heir, encode(Parcel{.incarnation = self_.incarnation,
+                                    .sequence = number,
+                                    .round = self_.offered,
+                                    .payload = *last.payload}));
+  return true;
+}
+
+Status Leaving::begins_anew(const Neighbour& peer) {
+  const OutStream::Item* gift = bequest_.held_by(peer);
+  if (gift == nullptr) {
+    return {};
+  }
+  if (Status status = mass_->take_back(*gift->payload); !status.ok()) {
+    return self_.here(status);
+  }
+  self_.written_off -= gift->mass;  // it is in what is written off as the peer is met
+  bequest_.take_back();
+  self_.phase = SitePhase::training;
+  return {};
+}
+
+}  // namespace sotto::sites

@@ -1,0 +1,420 @@
+#include <sotto/sites/core/mixing/gossip_mixing.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/shared_flag.h>
+#include <sotto/optim/state_io.h>
+#include <sotto/sites/core/pieces.h>
+
+namespace sotto::sites {
+namespace {
+
+constexpr std::uint64_t kWhole = 1;
+constexpr std::size_t kHeaderBytes = 2 * sizeof(std::uint64_t);
+
+/// W_ij
+float weight(std::size_t own_degree, std::size_t degree) {
+  return static_cast<float>(1.0 / (1.0 + static_cast<double>(std::max(own_degree, degree))));
+}
+
+}  // namespace
+
+void GossipMixing::Copy::advance(std::uint64_t before, std::span<const std::byte> encoding) {
+  version.advance({.version = before, .encoding = encoding, .payload_bytes = 0});
+  ++changes;
+}
+
+void GossipMixing::Copy::save(ByteBuffer& out) const {
+  out.write(static_cast<std::uint8_t>(held()));
+  if (held()) {
+    out.write(version.chain());
+    out.write(changes);
+    write_floats(model, out);
+  }
+}
+
+Status GossipMixing::Copy::load(ByteReader& in) {
+  version = ModelVersion(in.read<std::uint64_t>());
+  changes = in.read<std::uint64_t>();
+  if (in.failed() || (version.chain() & kWhole) != 0 || changes > kMostCount) {
+    return {Fault::malformed, "checkpoint has a public copy that cannot be"};
+  }
+  return read_floats(in, "public copy", model);
+}
+
+GossipMixing::GossipMixing(MixingSetup setup, std::string rule)
+    : setup_(std::move(setup)),
+      bound_(setup_.pull, setup_.kept),
+      scratch_(setup_.parameters.size()),
+      next_(setup_.parameters.size()),
+      pieces_(2 * std::min(setup_.ops->piece(), setup_.parameters.size())),
+      rule_name_(std::move(rule)) {
+  setup_.step_rule->resize(setup_.layout);
+  own_.model.resize(setup_.parameters.size());
+  if (!rule_name_.empty()) {
+    start_.resize(setup_.parameters.size());
+    rearrange({});  // throws for a rule that is none
+  }
+}
+
+std::size_t GossipMixing::max_payload() const {
+  const std::size_t d = setup_.parameters.size();
+  return kHeaderBytes + std::max(setup_.compressor->max_bytes(d), d * sizeof(float));
+}
+
+void GossipMixing::rearrange(std::span<const std::size_t> from) {
+  std::vector<Copy> next(from.size());
+  for (std::size_t k = 0; k < from.size(); ++k) {
+    if (from[k] != kNobody) {
+      next[k] = std::move(replicas_[from[k]]);
+    }
+  }
+  replicas_ = std::move(next);
+  bound_.rearrange(from);
+  if (!rule_name_.empty()) {
+    const std::size_t d = setup_.parameters.size();
+    rule_ = make_aggregation(rule_name_, replicas_.size(), d, *setup_.ops);
+    received_.assign(replicas_.size(), std::vector<float>(d));
+  }
+}
+
+void GossipMixing::begin() {
+  begun_ = true;
+  setup_.ops->copy(setup_.parameters, own_.model);
+  own_.version = {};
+  own_.changes = 0;
+  if (rule_) {
+    setup_.ops->copy(setup_.parameters, start_);
+  }
+}
+
+void GossipMixing::give_up() { begun_ = false; }
+
+void GossipMixing::forget(std::size_t peer) { replicas_[peer] = {}; }
+
+Status GossipMixing::step(Round step, std::span<const float> gradient) {
+  return take_step(setup_, bound_, step, gradient, next_);
+}
+
+Status GossipMixing::stretch(float factor) { return stretch_steps(setup_, bound_, factor, next_); }
+
+Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::span<Addressee> to) {
+  bound_.arrived(setup_.parameters);
+  if (to.empty()) {
+    return {};  // as long as nobody hears of it, x̂ stays, and nobody falls behind
+  }
+  const std::size_t most = kHeaderBytes + setup_.compressor->max_bytes(setup_.parameters.size());
+  std::vector<std::byte> payload = pool_.take(most);
+  payload.resize(most);
+  const std::uint64_t before = own_.before();
+  ByteWriter header(payload);
+  header.write(before);
+  header.write(own_.changes);
+  const auto bytes = encode_change(key, std::span(payload).subspan(kHeaderBytes));
+  if (!bytes.ok()) {
+    return bytes.status();
+  }
+  payload.resize(kHeaderBytes + *bytes);
+  const auto encoding = std::span<const std::byte>(payload).subspan(kHeaderBytes);
+  std::swap(own_.model, next_);
+  own_.advance(before, encoding);
+  const Payload change = pool_.share(std::move(payload));
+  Payload copy;
+  for (Addressee& addressee : to) {
+    if (addressee.whole && copy == nullptr) {
+      copy = whole();
+    }
+    addressee.payload = addressee.whole ? copy : change;
+  }
+  return {};
+}
+
+/// C(x − x̂) in `out`, and next ← x̂ + C(x − x̂).
+Result<std::size_t> GossipMixing::encode_change(const RandomKey& key, std::span<std::byte> out) {
+  const Ops& ops = *setup_.ops;
+  const std::span<const float> x = setup_.parameters;
+  const std::span<const float> copy = own_.model;
+  const auto make = [&](std::size_t first, std::span<float> piece) {
+    const auto there = copy.subspan(first, piece.size());
+    ops.copy(there, std::span(next_).subspan(first, piece.size()));
+    return ops.combine({{1, x.subspan(first, piece.size())}, {-1, there}}, piece);
+  };
+  const auto bytes = setup_.compressor->encode_prepared(
+      {.make = std::cref(make), .reads = {x, copy}, .residual = false, .add_to = next_}, scratch_,
+      key, out);
+  Status status;
+  if (!bytes) {
+    ops.subtract(x, copy, scratch_);
+    status = require_finite(ops, scratch_, "difference to the public copy");
+    status = status.ok() ? Status(Fault::non_finite, "own encoding does not decode") : status;
+  } else {
+    status = require_finite(ops, next_, "public copy");
+  }
+  return status.ok() ? Result<std::size_t>(*bytes) : status;
+}
+
+Payload GossipMixing::whole() const {
+  const auto model = std::as_bytes(std::span(own_.model));
+  std::vector<std::byte> payload(kHeaderBytes + model.size());
+  ByteWriter out(payload);
+  out.write(own_.version.chain() | kWhole);
+  out.write(own_.changes);
+  out.write_bytes(model);
+  return std::make_shared<const std::vector<std::byte>>(std::move(payload));
+}
+
+Status GossipMixing::check_payload(std::span<const std::byte> payload) const {
+  ByteReader in(payload);
+  const auto version = in.read<std::uint64_t>();
+  const auto changes = in.read<std::uint64_t>();
+  const bool is_whole = (version & kWhole) != 0;
+  const std::size_t copy = setup_.parameters.size_bytes();
+  if (in.failed() || payload.size() > max_payload() || (is_whole && in.remaining() != copy)) {
+    return {Fault::malformed, fmt::format("a public copy or change of {} bytes", payload.size())};
+  }
+  if (changes > kMostCount) {
+    return {Fault::malformed, fmt::format("a public copy after {} changes", changes)};
+  }
+  return {};
+}
+
+Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
+                                      const ParcelWeight& /*weight*/) {
+  Copy& copy = replicas_[peer];
+  ByteReader in(payload);
+  const auto version = in.read<std::uint64_t>();
+  const auto changes = in.read<std::uint64_t>();
+  if ((version & kWhole) != 0) {
+    if (!in.read_into(std::span(next_))) {
+      return Status(Fault::malformed, "a public copy that ends early");
+    }
+    if (Status status = require_finite(*setup_.ops, next_, "public copy"); !status.ok()) {
+      return status;
+    }
+    copy.model = next_;
+    copy.version = ModelVersion(version & ~kWhole);
+    copy.changes = changes;
+    return TakenIn{};
+  }
+  if (!copy.held()) {
+    return TakenIn{};  // the whole one is asked for
+  }
+  const auto encoding = in.take(in.remaining());
+  const Ops& ops = *setup_.ops;
+  SharedFlag overflows;
+  const auto change = [&](std::size_t first, std::span<const float> sum) {
+    if (!ops.combine({{1, std::span(copy.model).subspan(first, sum.size())}, {1, sum}},
+                     std::span(next_).subspan(first, sum.size()))) {
+      overflows.raise();
+    }
+  };
+  const std::array<Compressor::Term, 1> term = {{{.bytes = encoding}}};
+  std::size_t refused = 0;
+  if (Status status = setup_.compressor->decode_sum(term, scratch_, std::cref(change), refused);
+      !status.ok()) {
+    return status;
+  }
+  if (overflows.raised()) {
+    return require_finite(ops, next_, "changed public copy");
+  }
+  if (changes != copy.changes || version != copy.before()) {
+    copy = {};  // it has drifted
+    return TakenIn{};
+  }
+  std::swap(copy.model, next_);
+  copy.advance(version, encoding);
+  return TakenIn{};
+}
+
+Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
+  // Neighbours that drive the sum beyond float32 must not end this site: it then keeps its own.
+  if (!rule_) {
+    const bool finite = average(weigh(degree, peers));
+    if (!finite) {
+      setup_.ops->copy(next_, setup_.parameters);
+    }
+    return {};
+  }
+  withstand(degree, peers);
+  if (setup_.ops->count_non_finite(next_).count == 0) {
+    setup_.ops->copy(next_, setup_.parameters);
+  }
+  setup_.ops->copy(setup_.parameters, start_);
+  return {};
+}
+
+Status GossipMixing::move_to(std::span<const float> model) {
+  setup_.ops->copy(model, setup_.parameters);
+  if (rule_) {
+    setup_.ops->copy(setup_.parameters, start_);
+  }
+  return {};
+}
+
+std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
+                                                    std::span<MixedPeer> peers) {
+  std::vector<Pull> pulls;
+  const double length = length_of(setup_.parameters);
+  const double longest = bound_.longest(length);
+  const double reach = bound_.reach(length);
+  for (MixedPeer& peer : peers) {
+    const Copy& copy = replicas_[peer.peer];
+    if (!copy.held() || peer.barred || peer.part == 0) {
+      continue;
+    }
+    const double distance = distance_between(copy.model, own_.model);
+    bound_.pulled(peer.peer, distance);
+    const bool cut = distance > longest;
+    const bool absurd = PullBound::absurd(distance, longest, length);
+    const double part = absurd ? 0 : peer.part * (distance > reach ? reach / distance : 1);
+    const float w = weight(degree, peer.degree);
+    peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
+                      .distance = distance,
+                      .cut = cut ? 1U : 0U,
+                      .absurd = absurd};
+    pulls.push_back(
+        {.to = copy.model, .weight = static_cast<float>(static_cast<double>(w) * part)});
+  }
+  return pulls;
+}
+
+/// x ← x + η Σ w (x̂_j − x̂_i), and next ← x as it was. Whether the new x is finite.
+bool GossipMixing::average(const std::vector<Pull>& pulls) {
+  const Ops& ops = *setup_.ops;
+  return by_piece(ops, next_.size(), [&](std::size_t first, std::size_t count) {
+    const auto own = std::span<const float>(own_.model).subspan(first, count);
+    const auto difference = std::span(pieces_).first(count);
+    const auto sum = std::span(pieces_).last(count);
+    ops.fill(0, sum);
+    for (const Pull& pull : pulls) {
+      ops.subtract(pull.to.subspan(first, count), own, difference);
+      ops.axpy(pull.weight, difference, sum);
+    }
+    const auto x = setup_.parameters.subspan(first, count);
+    ops.copy(x, std::span(next_).subspan(first, count));
+    return ops.combine({{1, x}, {setup_.consensus_stepsize, sum}}, x);
+  });
+}
+
+/// The bound holds here, too: a rule withstands liars while they are few, and does not say which
+/// models it set aside.
+void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
+  const Ops& ops = *setup_.ops;
+  const std::span<const float> x = setup_.parameters;
+  ops.subtract(x, start_, scratch_);
+  const double length = length_of(x);
+  const double longest = bound_.longest(length);
+  const double reach = bound_.reach(length);
+  std::vector<ReceivedModel> models;
+  models.reserve(peers.size());
+  for (MixedPeer& peer : peers) {
+    const Copy& copy = replicas_[peer.peer];
+    if (!copy.held() || peer.barred) {
+      continue;
+    }
+    const double distance = distance_between(copy.model, x);
+    const bool absurd = PullBound::absurd(distance, longest, length);
+    if (peer.part > 0) {  // told once for each parcel: a copy stays until the next one
+      bound_.pulled(peer.peer, distance);
+      peer.influence = {
+          .distance = distance, .cut = distance > longest ? 1U : 0U, .absurd = absurd};
+    }
+    if (absurd) {
+      continue;
+    }
+    const float w = weight(degree, peer.degree);
+    peer.influence.moved = static_cast<double>(w) * std::min(distance, reach);
+    std::vector<float>& model = received_[peer.peer];
+    cut_to(reach / distance, copy.model, model);
+    models.push_back({model, w});
+  }
+  rule_->aggregate({.own = setup_.parameters, .step = scratch_, .received = models}, next_);
+}
+
+/// out ← x + part (model − x), where part < 1; else model.
+void GossipMixing::cut_to(double part, std::span<const float> model, std::span<float> out) const {
+  if (!(part < 1)) {
+    setup_.ops->copy(model, out);
+    return;
+  }
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const auto own = static_cast<double>(setup_.parameters[k]);
+    out[k] = static_cast<float>(own + part * (static_cast<double>(model[k]) - own));
+  }
+}
+
+Status GossipMixing::put_back() {
+  if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status.ok()) {
+    return status;
+  }
+  if (rule_) {
+    setup_.ops->copy(setup_.parameters, start_);
+  }
+  bound_.start_over();
+  return {};
+}
+
+void GossipMixing::save(ByteBuffer& out) const {
+  out.write(static_cast<std::uint8_t>(begun_));
+  write_floats(setup_.parameters, out);
+  if (begun_) {
+    own_.save(out);
+  }
+  bound_.save(out);
+  setup_.step_rule->save(out);
+  setup_.compressor->save(out);
+}
+
+Status GossipMixing::load(ByteReader& in) {
+  const auto begun = in.read<std::uint8_t>();
+  if (in.failed() || begun > 1) {
+    return {Fault::malformed, "checkpoint of a site that has neither begun nor not begun"};
+  }
+  begun_ = begun == 1;
+  Status status = read_floats(in, "model", setup_.parameters);
+  if (status.ok() && begun_) {
+    const auto held = in.read<std::uint8_t>();
+    status = held == 1 ? own_.load(in)
+                       : Status(Fault::malformed, "checkpoint without the own public copy");
+  }
+  if (rule_) {
+    setup_.ops->copy(setup_.parameters, start_);
+  }
+  status = status.ok() ? bound_.load(in) : status;
+  status = status.ok() ? setup_.step_rule->load(in) : status;
+  return status.ok() ? setup_.compressor->load(in) : status;
+}
+
+void GossipMixing::save_peer(std::size_t peer, ByteBuffer& out) const { replicas_[peer].save(out); }
+
+Status GossipMixing::load_peer(std::size_t peer, ByteReader& in) {
+  const auto held = in.read<std::uint8_t>();
+  if (in.failed() || held > 1) {
+    return {Fault::malformed, "checkpoint has a public copy that cannot be"};
+  }
+  Copy& copy = replicas_[peer];
+  copy = {};
+  if (held == 1) {
+    copy.model.resize(setup_.parameters.size());
+    return copy.load(in);
+  }
+  return {};
+}
+
+std::span<const float> GossipMixing::public_copy(std::optional<std::size_t> peer) const {
+  if (!peer) {
+    return begun_ ? std::span<const float>(own_.model) : std::span<const float>();
+  }
+  return replicas_[*peer].model;
+}
+
+std::uint64_t GossipMixing::version(std::optional<std::size_t> peer) const {
+  return peer ? replicas_[*peer].version.chain() : own_.version.chain();
+}
+
+}  // namespace sotto::sites

@@ -1,0 +1,71 @@
+// The time that neighbours use up by being late, one by one and together.
+#include <sotto/sites/core/patience_account.h>
+
+#include <cstddef>
+
+#include <doctest/doctest.h>
+
+#include "sites/core/site_network.h"
+
+namespace sotto::test::patience_account_test {
+
+namespace {
+
+constexpr std::size_t kSites = 6;
+constexpr int kEach = 24;  // a late site is late once in so many rounds
+
+/// Peers that `site 0` waits for after many rounds of a second, in which the first `late` others
+/// are late in turn, for a second each time.
+std::size_t awaited_at_last(std::size_t late) {
+  SiteNetworkOptions options;
+  options.sites = kSites;
+  SiteNetwork network(options);
+  network.connect_all();
+  network.deliver_all();
+  for (int round = 0; round < 1500; ++round) {
+    const auto misses = [&](std::size_t i) {
+      return i > 0 && i <= late && (round + 8 * static_cast<int>(i)) % kEach == 0;
+    };
+    bool waited = false;
+    for (std::size_t i = 0; i < kSites; ++i) {
+      waited = waited || misses(i);
+      if (!misses(i)) {
+        network.advance(i, false, true);
+      }
+    }
+    network.deliver_all();
+    for (std::size_t i = 0; i < kSites; ++i) {
+      if (!misses(i)) {
+        network.site(i).note_time({.lasted = waited ? 2.0 : 1.0, .waited = waited ? 1.0 : 0.0});
+        network.collect(i);
+      }
+    }
+    network.deliver_all();
+  }
+  std::size_t awaited = 0;
+  for (const PeerState& peer : network.peers(0)) {
+    awaited += peer.waited_for ? 1U : 0U;
+  }
+  return awaited;
+}
+
+}  // namespace
+
+TEST_CASE("an account is overdrawn by what is used up beyond its part of the time") {
+  sites::PatienceAccount within;
+  sites::PatienceAccount beyond;
+  for (int round = 0; round < 10'000; ++round) {
+    within.note(round % 22 == 0, {.lasted = 1, .waited = 1});
+    beyond.note(round % 18 == 0, {.lasted = 1, .waited = 1});
+    CHECK(!within.overdrawn());
+  }
+  CHECK(beyond.overdrawn());
+}
+
+TEST_CASE("core: those that are late in turn do not have a part of the time each") {
+  CHECK(awaited_at_last(0) == kSites - 1);
+  CHECK(awaited_at_last(1) == kSites - 1);  // within its part
+  CHECK(awaited_at_last(3) <= kSites - 2);
+}
+
+}  // namespace sotto::test::patience_account_test

@@ -1,0 +1,124 @@
+// The parts of push-sum among sites: payloads, the model, and what counts of a parcel.
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/compress/registry.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/sites/core/mixing/push_sum_giving.h>
+#include <sotto/sites/core/mixing/push_sum_model.h>
+#include <sotto/sites/core/mixing/push_sum_share.h>
+#include <sotto/sites/core/mixing/push_sum_taking.h>
+
+namespace sotto::test::push_sum_parts_test {
+
+using namespace sotto::sites;
+
+namespace {
+
+constexpr ShareLimits kLimits = {.dimension = 2, .most_bytes = 64, .most_mass = 1024};
+
+std::vector<std::byte> payload_of(const ShareHeader& header, const std::vector<float>& values) {
+  ByteBuffer out;
+  header.write(out);
+  out.write_span(std::span<const float>(values));
+  return std::move(out).take();
+}
+
+Fault fault_of(const ShareHeader& header, const std::vector<float>& values = {1, 2}) {
+  return check_share(payload_of(header, values), kLimits).fault();
+}
+
+/// A site with this model and mass 1, of parcels of floats, which took no step yet.
+struct Site {
+  std::vector<float> z = {2, 4};
+  std::unique_ptr<Compressor> compressor = make_compressor("none");
+  PullBound bound{{}, {}};
+  PushSumModel model{z, host_ops()};
+  PushSumTaking taking{model, bound, *compressor, {}, 0.5F};
+
+  Site() {
+    model.begin();
+    taking.rearrange(std::vector<std::size_t>{Mixing::kNobody});
+  }
+  TakenIn take(const ShareHeader& header, Credit credit = Credit::whole) {
+    const auto taken = taking.take_in(0, payload_of(header, {2, 4}), credit);
+    REQUIRE(taken.ok());
+    return *taken;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a share is refused that no site makes") {
+  CHECK(check_share(payload_of({.share = 0.5, .mass = 0.5}, {1, 2}), kLimits).ok());
+  CHECK(check_share(payload_of(ShareHeader::of_last(2), {1, 2}), kLimits).ok());
+  CHECK(check_share({}, kLimits).fault() == Fault::malformed);
+  CHECK(fault_of({.share = std::numeric_limits<double>::quiet_NaN(), .mass = 1}) ==
+        Fault::non_finite);
+  CHECK(fault_of({.share = 1.5, .mass = 1}) == Fault::malformed);
+  CHECK(fault_of({.share = 0.5, .mass = 0}) == Fault::malformed);
+  CHECK(fault_of({.share = 0.5, .mass = 1025}) == Fault::malformed);
+  CHECK(fault_of(ShareHeader::of_last(1), {1}) == Fault::malformed);
+}
+
+TEST_CASE("a model is where it was, whatever becomes of its mass") {
+  Site site;
+  REQUIRE(site.model.rescale(2).ok());
+  CHECK(site.model.mass() == 2);
+  CHECK(site.z == std::vector<float>{2, 4});
+  REQUIRE(site.model.fill_up(4, std::vector<float>{4, 8}).ok());
+  CHECK(site.z == std::vector<float>{3, 6});
+  site.model.clear();
+  CHECK(site.model.mass() == 0);
+  CHECK(site.z == std::vector<float>{3, 6});
+}
+
+TEST_CASE("what is given away and taken in again is the model of before") {
+  Site site;
+  PushSumGiving giving(site.model, *site.compressor);
+  const auto payload = giving.make({}, {.share = 0.5, .mass = 0.5}, 0.5);
+  REQUIRE(payload.ok());
+  site.model.gave(0.5);
+  CHECK(site.model.mass() == 0.5);
+  REQUIRE(site.taking.take_in(0, **payload, Credit::whole).ok());
+  REQUIRE(site.model.fold().ok());
+  CHECK(site.model.mass() == 1);
+  CHECK(site.z == std::vector<float>{2, 4});
+}
+
+TEST_CASE("all parcels of a peer in one round count as one") {
+  Site site;
+  CHECK(site.take({.share = 0.75, .mass = 0.75}).counted == 0.75);
+  CHECK(site.take({.share = 0.75, .mass = 0.75}).counted == 0.25);
+  CHECK(site.model.mass() == 2);
+  site.taking.end_round();
+  CHECK(site.take({.share = 0.75, .mass = 0.75}).counted == 0.75);
+}
+
+TEST_CASE("a last parcel counts once for each process of its sender") {
+  Site site;
+  CHECK(site.take(ShareHeader::of_last(1)).counted == 1);
+  CHECK(site.take(ShareHeader::of_last(1)).counted == 0);
+  site.taking.comes_back(0);
+  CHECK(site.take(ShareHeader::of_last(1)).counted == 1);
+}
+
+TEST_CASE("minted mass counts as what this site gave") {
+  Site site;
+  site.taking.note_given(0.25);
+  const TakenIn minted = site.take({.share = 1, .mass = 4});
+  CHECK(minted.mass == 4);
+  CHECK(minted.counted == 0.25);
+  CHECK(minted.influence.excess == 3.75);
+  CHECK(site.take({.share = 0.5, .mass = 0.5}, Credit::nothing).counted == 0);
+  CHECK(site.model.mass() == 1.25);
+}
+
+}  // namespace sotto::test::push_sum_parts_test
