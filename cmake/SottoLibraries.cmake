@@ -13,8 +13,9 @@ set(SOTTO_LIBRARIES
     sites_core
     sites_roster
     sites_epochs
+    sites_nodes
     sites_process
-    sites_live
+    sites_elastic
     sites_faults
     sites_simulated)
 

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/observe/metrics_text.h>
-#include <sotto/sites/live/epoch_wait.h>
+#include <sotto/sites/elastic/elastic_wait.h>
 
 namespace sotto {
 namespace {
@@ -201,7 +201,7 @@ void add_nodes(MetricsText& metrics, const SiteRosterReport& roster) {
 
 void add_waits(MetricsText& metrics, const SiteEpochReport& epoch) {
   metrics.begin("run_waits", "gauge", "1 for what keeps the run's next step from being made");
-  for (const EpochWait::Kind kind : epoch_wait_kinds()) {
+  for (const ElasticWait::Kind kind : elastic_wait_kinds()) {
     metrics.sample(epoch.waits_for == name_of(kind) ? 1 : 0, metric_label("for", name_of(kind)));
   }
 }

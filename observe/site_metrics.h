@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_report.h>
 
 namespace sotto {
 

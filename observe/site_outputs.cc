@@ -20,7 +20,7 @@
 #include <sotto/observe/site_metrics.h>
 #include <sotto/observe/site_status.h>
 #include <sotto/observe/tensorboard.h>
-#include <sotto/sites/process/report/audit_log.h>
+#include <sotto/sites/nodes/report/audit_log.h>
 
 namespace sotto {
 namespace {
@@ -177,7 +177,7 @@ void SiteOutputs::attach(SiteOptions& options) {
   parts_->note_list_of(options);
 }
 
-void SiteOutputs::attach(EpochOptions& options) {
+void SiteOutputs::attach(ElasticOptions& options) {
   parts_->refuse_audit();
   parts_->attach(options);
 }

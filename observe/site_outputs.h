@@ -13,9 +13,9 @@
 #include <memory>
 
 #include <sotto/base/message.h>
-#include <sotto/sites/live/epoch_options.h>
-#include <sotto/sites/process/report/site_output_options.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/elastic/elastic_options.h>
+#include <sotto/sites/nodes/report/site_output_options.h>
+#include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/process/site_options.h>
 
 namespace sotto {
@@ -36,7 +36,7 @@ class SiteOutputs {
   /// for a file that cannot be written, and Shortage for a port that cannot be had.
   void attach(SiteOptions& options);
   /// As above. An audit file is refused: such a run has no list of peers.
-  void attach(EpochOptions& options);
+  void attach(ElasticOptions& options);
   /// The listener to give to the optimizer.
   SiteListener listener();
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <sotto/base/json.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_report.h>
 
 namespace sotto {
 

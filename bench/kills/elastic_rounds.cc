@@ -32,7 +32,7 @@
 
 #include <sotto/comm/stores.h>
 #include <sotto/comm/trust/allow_list.h>
-#include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/elastic/elastic_optimizer.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_optimizer.h>
 #include <sotto/trainers/optimizer.h>
@@ -175,8 +175,8 @@ RosterOptions roster_of(const Request& request, const std::string& seed) {
 std::string new_seed() { return fmt::format("127.0.0.1:{}", hold_port().second); }
 
 /// A step by a gradient that is there after its time, and given in so many equal parts.
-Result<EpochStep> step_in_parts(const Request& request, EpochOptimizer& optimizer,
-                                std::span<const float> gradient, std::size_t parts) {
+Result<ElasticStep> step_in_parts(const Request& request, ElasticOptimizer& optimizer,
+                                  std::span<const float> gradient, std::size_t parts) {
   const auto begin = Clock::now();
   std::size_t rest = gradient.size();
   for (std::size_t k = 1; k <= parts; ++k) {
@@ -196,7 +196,7 @@ Result<EpochStep> step_in_parts(const Request& request, EpochOptimizer& optimize
 Cost epoch_round(const Request& request, std::size_t parts = 1) {
   const std::string seed = new_seed();
   return slowest(request, [&](int node) {
-    EpochOptions options;
+    ElasticOptions options;
     options.name = fmt::format("n{}", node);
     options.listen = node == 0 ? seed : "127.0.0.1:0";
     options.roster = roster_of(request, seed);
@@ -204,7 +204,7 @@ Cost epoch_round(const Request& request, std::size_t parts = 1) {
     options.rounds = static_cast<Round>(kWarmUp + request.rounds);
     std::vector<float> x(request.dimension);
     const std::vector<float> gradient(request.dimension, 1);
-    EpochOptimizer optimizer(options, x);
+    ElasticOptimizer optimizer(options, x);
     require(optimizer.connect());
     const Cost cost = cost_of(
         request, [&] { return step_in_parts(request, optimizer, gradient, parts).status(); });

@@ -1,5 +1,5 @@
 // A libtorch program whose nodes come and go, for bench/kills/epoch_kills.py: the network of
-// examples/torch/epochs_cnn.cc on MNIST, with the options and the files of `sotto train` that the
+// examples/torch/elastic_cnn.cc on MNIST, with the options and the files of `sotto train` that the
 // script gives and reads.
 //   build/bench/torch_member --data FOLDER --name a --nodes 2:32 --seeds HOST:PORT --log-json FILE
 // Torch has one thread in each process, as there are more processes than processors.
@@ -20,9 +20,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <sotto/sites/process/by_roster/roster_settings.h>
-#include <sotto/sites/process/report/event_json.h>
-#include <sotto/sites/torch/epoch_optimizer.h>
+#include <sotto/sites/nodes/report/event_json.h>
+#include <sotto/sites/nodes/roster_settings.h>
+#include <sotto/sites/torch/elastic_optimizer.h>
 
 #include "examples/torch/mnist_cnn.h"
 
@@ -57,8 +57,8 @@ class EventFile {
   std::ofstream out_;
 };
 
-sotto::EpochOptions options_for(const Request& request) {
-  sotto::EpochOptions options;
+sotto::ElasticOptions options_for(const Request& request) {
+  sotto::ElasticOptions options;
   options.name = request.roster.name;
   options.listen = request.listen;
   options.roster = sotto::options_of(request.roster);
@@ -75,7 +75,7 @@ sotto::Evaluation evaluate(Cnn& model, const Images& tests) {
           .accuracy = accuracy(model, tests)};
 }
 
-void write_result(const Request& request, const sotto::EpochOptimizer& node) {
+void write_result(const Request& request, const sotto::ElasticOptimizer& node) {
   const sotto::SiteResult result = node.result();
   nlohmann::ordered_json json = {{"round", node.round()},
                                  {"parameters_sha256", result.parameters_sha256},
@@ -94,7 +94,7 @@ void train(const Request& request) {
   torch::manual_seed(1);
   Cnn model;
   EventFile log(request.log);
-  sotto::torch::EpochOptimizer optimizer(
+  sotto::torch::ElasticOptimizer optimizer(
       std::make_unique<torch::optim::Adam>(model->parameters(), 0.001), options_for(request),
       sotto::torch::NamedParameters(), [&log](const sotto::SiteEvent& event) { log(event); });
   optimizer.connect();

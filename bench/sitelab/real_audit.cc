@@ -12,8 +12,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/site_of_options.h>
-#include <sotto/sites/process/state/site_folder.h>
 
 #include "site_process.h"
 

@@ -15,9 +15,10 @@
 #include <sotto/comm/channels.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/faults/lies.h>
+#include <sotto/sites/nodes/incarnation.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_of_options.h>
-#include <sotto/sites/process/state/site_folder.h>
 
 #include "site_files.h"
 

@@ -13,7 +13,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/monitor.h>
-#include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/nodes/report/site_event.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto::sitelab {

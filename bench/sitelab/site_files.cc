@@ -11,7 +11,7 @@
 #include <sotto/base/text.h>
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/comm/trust/peers_file.h>
-#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 
 #include "site_process.h"
 

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
-#include <sotto/sites/live/epoch_settings.h>
+#include <sotto/sites/elastic/elastic_settings.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
@@ -43,7 +43,7 @@ constexpr std::array kSettingKinds = {
                   return settings_json(groups_of(settings));
                 }},
     SettingKind{kSiteSettings, listed_settings<SiteSettings>},
-    SettingKind{kEpochSettings, listed_settings<EpochSettings>},
+    SettingKind{kElasticSettings, listed_settings<ElasticSettings>},
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace sotto::c {
 // What sotto_list calls the settings of each object.
 inline constexpr std::string_view kNodeSettings = "settings";
 inline constexpr std::string_view kSiteSettings = "site-settings";
-inline constexpr std::string_view kEpochSettings = "epoch-settings";
+inline constexpr std::string_view kElasticSettings = "elastic-settings";
 
 /// What names of entries of the job begin with.
 inline constexpr std::string_view kJob = "job.";

@@ -8,9 +8,9 @@
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/study/site/site_file.h>
 
-#include "elastic_node.h"
 #include "guard.h"
 #include "handles.h"
+#include "node_handle.h"
 #include "setting_pairs.h"
 
 namespace sotto::c {
@@ -39,9 +39,9 @@ SiteSettings read_site(const char* const* settings) {
 }  // namespace
 }  // namespace sotto::c
 
-struct sotto_site : sotto::c::ElasticNode<sotto::SiteOptimizer> {
+struct sotto_site : sotto::c::NodeHandle<sotto::SiteOptimizer> {
   static constexpr std::string_view kKind = "site";
-  using ElasticNode::ElasticNode;
+  using NodeHandle::NodeHandle;
 };
 
 using namespace sotto;     // NOLINT(google-build-using-namespace)

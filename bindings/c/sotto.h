@@ -23,7 +23,7 @@
 // destroyed again.
 //
 // Threads: different objects may be used by different threads at one time. A sotto_optimizer, a
-// sotto_site, a sotto_epoch_optimizer and a sotto_compressor take one thread at a time, whichever
+// sotto_site, a sotto_elastic_optimizer and a sotto_compressor take one thread at a time, whichever
 // it is; a second one meanwhile gets SOTTO_REFUSED and changes nothing. Stores, topologies, and
 // layouts and setups that are complete may be shared. Calls may block until a peer answers or its
 // timeout is over: hold no lock that another node of the same process needs. The only callback is a
@@ -56,10 +56,10 @@
 //   site_leave                   a run's other nodes    leave-within       no
 // * site_stop                    nobody                 -                  yes; they do not wait
 //   site_destroy                 nobody                 -                  -
-//   epoch_optimizer_finish       the other nodes        leave-within       no
-// * epoch_optimizer_stop         nobody                 -                  yes; they do not wait
-// * epoch_optimizer_cancel       nobody                 -                  yes
-//   epoch_optimizer_destroy      nobody                 -                  -
+//   elastic_optimizer_finish     the other nodes        leave-within       no
+// * elastic_optimizer_stop       nobody                 -                  yes; they do not wait
+// * elastic_optimizer_cancel     nobody                 -                  yes
+//   elastic_optimizer_destroy    nobody                 -                  -
 //
 // Where a sotto_optimizer tells nobody, the other nodes lose a peer: SOTTO_PEER_LOST. With the
 // setting join, its finish also waits for as long as others have data. A site tells others where it
@@ -118,7 +118,7 @@ SOTTO_API void sotto_free(void* given);
 
 // Lists the choices as a JSON array of objects, each with a "name". `kind` is "algorithms",
 // "rules", "compressors", "topologies", "transports", "settings", "site-settings" or
-// "epoch-settings". Free it with sotto_free.
+// "elastic-settings". Free it with sotto_free.
 SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 
 // ----- Settings
@@ -480,46 +480,47 @@ SOTTO_API sotto_status sotto_site_events(sotto_site* site, char** json);
 // of a peer: those that live make it again of the same gradients, and newcomers take the model
 // over.
 //
-//   sotto_epoch_optimizer_create(settings, parameters, count, NULL, &optimizer);
-//   status = sotto_epoch_optimizer_connect(optimizer);
+//   sotto_elastic_optimizer_create(settings, parameters, count, NULL, &optimizer);
+//   status = sotto_elastic_optimizer_connect(optimizer);
 //   while (status == SOTTO_OK && !over) {
 //     (compute loss and gradient at `parameters`)
-//     status = sotto_epoch_optimizer_step(optimizer, gradient, count, loss, &round, &outcome);
-//     sotto_epoch_optimizer_over(optimizer, &over);
+//     status = sotto_elastic_optimizer_step(optimizer, gradient, count, loss, &round, &outcome);
+//     sotto_elastic_optimizer_over(optimizer, &over);
 //   }
-//   sotto_epoch_optimizer_finish(optimizer);
-//   sotto_epoch_optimizer_destroy(optimizer);
+//   sotto_elastic_optimizer_finish(optimizer);
+//   sotto_elastic_optimizer_destroy(optimizer);
 //
-// Settings are those of sotto_list("epoch-settings"), with the names and meanings of the options of
-// `sotto train`, spans of time in seconds: {"nodes", "2:16", "seeds", "10.0.0.1:9400", "lr", "0.1",
-// NULL}. nodes and seeds are needed; seeds may also be a store by which nodes find each other,
-// file:DIR or redis://HOST:PORT/PREFIX.
+// Settings are those of sotto_list("elastic-settings"), with the names and meanings of the options
+// of `sotto train`, spans of time in seconds: {"nodes", "2:16", "seeds", "10.0.0.1:9400", "lr",
+// "0.1", NULL}. nodes and seeds are needed; seeds may also be a store by which nodes find each
+// other, file:DIR or redis://HOST:PORT/PREFIX.
 //
 // It takes one thread at a time, but for _stop, _cancel, _report and _events. A thread of its own
 // answers the others while no call is under way.
 
 // One node.
-typedef struct sotto_epoch_optimizer sotto_epoch_optimizer;
+typedef struct sotto_elastic_optimizer sotto_elastic_optimizer;
 
 // What a step came to, in its `outcome`.
 enum {
-  SOTTO_EPOCH_LEFT_OUT = 1,   // the gradient, or a part of it, is in no mean: it came after the
-                              // setting grace, or the others had put this node out meanwhile; with
-                              // local steps the same of all of them since the run's step before
-  SOTTO_EPOCH_LOCAL_STEP = 2  // a step of this node's own (the setting communication-interval),
-                              // after which the run's is to come
+  SOTTO_ELASTIC_LEFT_OUT = 1,  // the gradient, or a part of it, is in no mean: it came after the
+                               // setting grace, or the others had put this node out meanwhile; with
+                               // local steps the same of all of them since the run's step before
+  SOTTO_ELASTIC_LOCAL_STEP = 2  // a step of this node's own (the setting communication-interval),
+                                // after which the run's is to come
 };
 
 // One node. `parameters` (`count` floats, the initial model) stay the caller's and must neither
 // move nor be freed before the node is destroyed; connect, step, wait and finish change them in
 // place. The model of the node that begins the run counts. Null layout: one tensor of all. Connects
 // to nobody yet.
-SOTTO_API sotto_status sotto_epoch_optimizer_create(const char* const* settings, float* parameters,
-                                                    size_t count, const sotto_layout* layout,
-                                                    sotto_epoch_optimizer** out);
-// Leaves at once, as a process that dies does; call sotto_epoch_optimizer_finish first where the
+SOTTO_API sotto_status sotto_elastic_optimizer_create(const char* const* settings,
+                                                      float* parameters, size_t count,
+                                                      const sotto_layout* layout,
+                                                      sotto_elastic_optimizer** out);
+// Leaves at once, as a process that dies does; call sotto_elastic_optimizer_finish first where the
 // end is in good order.
-SOTTO_API void sotto_epoch_optimizer_destroy(sotto_epoch_optimizer* optimizer);
+SOTTO_API void sotto_elastic_optimizer_destroy(sotto_elastic_optimizer* optimizer);
 
 // Faults from here on are of this node alone, never of a peer. After SOTTO_DEADLINE (the setting
 // wait-limit is over) and SOTTO_STOPPED a further call goes on; other faults stay. SOTTO_ENDED: the
@@ -527,68 +528,70 @@ SOTTO_API void sotto_epoch_optimizer_destroy(sotto_epoch_optimizer* optimizer);
 
 // Finds the others, and waits until this node takes part: the parameters are then the run's. The
 // first step does it when the caller did not.
-SOTTO_API sotto_status sotto_epoch_optimizer_connect(sotto_epoch_optimizer* optimizer);
+SOTTO_API sotto_status sotto_elastic_optimizer_connect(sotto_elastic_optimizer* optimizer);
 // A step by the gradient at the parameters; returns when the mean of all nodes' is in the
 // parameters, or the gradient is left out. `loss` at the same parameters, or a NaN, is for reports.
 // `round`, the steps that the parameters have had then, and `outcome` may be null. SOTTO_NON_FINITE
 // for a gradient that is not finite changes nothing, and another may be given. After a wait that
 // ended early _wait goes on with this gradient.
-SOTTO_API sotto_status sotto_epoch_optimizer_step(sotto_epoch_optimizer* optimizer,
-                                                  const float* gradient, size_t count, double loss,
-                                                  uint64_t* round, int* outcome);
+SOTTO_API sotto_status sotto_elastic_optimizer_step(sotto_elastic_optimizer* optimizer,
+                                                    const float* gradient, size_t count,
+                                                    double loss, uint64_t* round, int* outcome);
 // *takes is 1 where the gradient of a step may be given in parts, and 0 with the setting
 // communication-interval: local steps send no gradient.
-SOTTO_API sotto_status sotto_epoch_optimizer_takes_parts(sotto_epoch_optimizer* optimizer,
-                                                         int* takes);
+SOTTO_API sotto_status sotto_elastic_optimizer_takes_parts(sotto_elastic_optimizer* optimizer,
+                                                           int* takes);
 // The gradient of the `count` parameters from number `first` on, as soon as a backward pass has it:
 // chunks that are complete go to the nodes that own them, while the caller computes the rest. Each
 // parameter is in one part; _step_by_parts follows, and until then all parameters stay as they are.
 // The first part waits as _connect does where this node does not take part yet; if the parameters
-// moved then nothing is sent, and the step is SOTTO_EPOCH_LEFT_OUT. With the setting grace, each
+// moved then nothing is sent, and the step is SOTTO_ELASTIC_LEFT_OUT. With the setting grace, each
 // chunk has to come within it once more than half of all nodes have sent theirs. SOTTO_NON_FINITE
 // for a part that is not finite: nothing of it is sent, and it may be given again. SOTTO_REFUSED
 // for a part that is out of range or overlaps an earlier one, where *takes is 0, and while a step
 // is pending.
-SOTTO_API sotto_status sotto_epoch_optimizer_gradient_part(sotto_epoch_optimizer* optimizer,
-                                                           size_t first, const float* part,
-                                                           size_t count);
+SOTTO_API sotto_status sotto_elastic_optimizer_gradient_part(sotto_elastic_optimizer* optimizer,
+                                                             size_t first, const float* part,
+                                                             size_t count);
 // A step by the gradient whose parts were given, else as _step, which is refused between a part and
 // this call. SOTTO_REFUSED, which changes nothing, when some parts are missing.
-SOTTO_API sotto_status sotto_epoch_optimizer_step_by_parts(sotto_epoch_optimizer* optimizer,
-                                                           double loss, uint64_t* round,
-                                                           int* outcome);
+SOTTO_API sotto_status sotto_elastic_optimizer_step_by_parts(sotto_elastic_optimizer* optimizer,
+                                                             double loss, uint64_t* round,
+                                                             int* outcome);
 // Goes on with the wait of a step that ended early. SOTTO_REFUSED where none did.
-SOTTO_API sotto_status sotto_epoch_optimizer_wait(sotto_epoch_optimizer* optimizer, uint64_t* round,
-                                                  int* outcome);
+SOTTO_API sotto_status sotto_elastic_optimizer_wait(sotto_elastic_optimizer* optimizer,
+                                                    uint64_t* round, int* outcome);
 // Ends the present wait, or else the next one, with SOTTO_STOPPED. May be called from any thread,
 // or by a signal's handler, while another call is under way.
-SOTTO_API sotto_status sotto_epoch_optimizer_cancel(sotto_epoch_optimizer* optimizer);
+SOTTO_API sotto_status sotto_elastic_optimizer_cancel(sotto_elastic_optimizer* optimizer);
 // Notes the caller's evaluation of the model, for the report. `accuracy` may be a NaN.
-SOTTO_API sotto_status sotto_epoch_optimizer_evaluated(sotto_epoch_optimizer* optimizer,
-                                                       double loss, double accuracy);
+SOTTO_API sotto_status sotto_elastic_optimizer_evaluated(sotto_elastic_optimizer* optimizer,
+                                                         double loss, double accuracy);
 // Leaves in good order, within the setting leave-within: the others go on without this node, and
 // have what it alone may know. A step that was pending may still be made. _cancel ends that wait,
 // and so does a _stop meanwhile. No step may follow.
-SOTTO_API sotto_status sotto_epoch_optimizer_finish(sotto_epoch_optimizer* optimizer);
+SOTTO_API sotto_status sotto_elastic_optimizer_finish(sotto_elastic_optimizer* optimizer);
 // Ends what waits, and all later waits but that of a _finish that begins after it, which a second
-// call ends; sotto_epoch_optimizer_over is then 1. May be called from any thread, or by a signal's
-// handler, while another call is under way.
-SOTTO_API sotto_status sotto_epoch_optimizer_stop(sotto_epoch_optimizer* optimizer);
+// call ends; sotto_elastic_optimizer_over is then 1. May be called from any thread, or by a
+// signal's handler, while another call is under way.
+SOTTO_API sotto_status sotto_elastic_optimizer_stop(sotto_elastic_optimizer* optimizer);
 // 1 when the setting `rounds` is reached or the node is to stop, else 0.
-SOTTO_API sotto_status sotto_epoch_optimizer_over(sotto_epoch_optimizer* optimizer, int* over);
+SOTTO_API sotto_status sotto_elastic_optimizer_over(sotto_elastic_optimizer* optimizer, int* over);
 // Steps of the run that the parameters have had: a schedule, and batches, follow it at all nodes.
-SOTTO_API sotto_status sotto_epoch_optimizer_round(sotto_epoch_optimizer* optimizer,
-                                                   uint64_t* round);
+SOTTO_API sotto_status sotto_elastic_optimizer_round(sotto_elastic_optimizer* optimizer,
+                                                     uint64_t* round);
 // The number of the next gradient in the run: `round` times the setting communication-interval, and
 // this node's own steps since. Batches may be chosen by it.
-SOTTO_API sotto_status sotto_epoch_optimizer_next_step(sotto_epoch_optimizer* optimizer,
-                                                       uint64_t* step);
+SOTTO_API sotto_status sotto_elastic_optimizer_next_step(sotto_elastic_optimizer* optimizer,
+                                                         uint64_t* step);
 // A JSON object: how the node and the others stand, as `sotto status --json` has it
 // (docs/operations.md). Any thread may ask. Free it with sotto_free.
-SOTTO_API sotto_status sotto_epoch_optimizer_report(sotto_epoch_optimizer* optimizer, char** json);
+SOTTO_API sotto_status sotto_elastic_optimizer_report(sotto_elastic_optimizer* optimizer,
+                                                      char** json);
 // A JSON array of what has happened since the last call, as sotto_site_events gives it. Any thread
 // may ask. Free it with sotto_free.
-SOTTO_API sotto_status sotto_epoch_optimizer_events(sotto_epoch_optimizer* optimizer, char** json);
+SOTTO_API sotto_status sotto_elastic_optimizer_events(sotto_elastic_optimizer* optimizer,
+                                                      char** json);
 
 // ----- Compressors alone
 

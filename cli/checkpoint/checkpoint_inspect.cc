@@ -10,7 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/console/output.h>
-#include <sotto/sites/process/state/site_state_file.h>
+#include <sotto/sites/nodes/state/site_state_file.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/saved_model.h>

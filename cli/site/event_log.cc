@@ -15,7 +15,7 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/base/write_all.h>
 #include <sotto/observe/growing_file.h>
-#include <sotto/sites/process/report/event_json.h>
+#include <sotto/sites/nodes/report/event_json.h>
 
 namespace sotto::cli {
 namespace {

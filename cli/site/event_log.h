@@ -6,7 +6,7 @@
 #include <string>
 
 #include <sotto/base/message.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_report.h>
 
 namespace spdlog {
 class logger;

@@ -6,7 +6,7 @@
 
 #include <sotto/base/text.h>
 #include <sotto/console/output.h>
-#include <sotto/sites/process/report/audit_log.h>
+#include <sotto/sites/nodes/report/audit_log.h>
 
 #include "commands.h"
 

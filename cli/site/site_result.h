@@ -2,7 +2,7 @@
 #pragma once
 
 #include <sotto/console/output.h>
-#include <sotto/sites/process/report/site_result.h>
+#include <sotto/sites/nodes/report/site_result.h>
 
 namespace sotto::cli {
 

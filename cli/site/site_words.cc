@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/sites/live/epoch_wait.h>
+#include <sotto/sites/elastic/elastic_wait.h>
+#include <sotto/study/json/figures.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>
 
@@ -16,7 +17,7 @@ namespace sotto::cli {
 namespace {
 
 /// A wait that is shorter is everyday.
-constexpr std::chrono::duration<double> kToldAfter = EpochWaitWatch::kTellAfter;
+constexpr std::chrono::duration<double> kToldAfter = ElasticWaitWatch::kTellAfter;
 
 std::string ago(double then, double now) {
   if (then <= 0) {

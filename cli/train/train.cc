@@ -84,30 +84,31 @@ void name_outputs(const study::TrainPlan& plan, const TrainObservers& observers,
 }
 
 /// What has no meaning without seeds.
-void refuse_roster_settings(const RosterSettings& roster) {
+void refuse_roster_settings(const ElasticSettings& settings) {
+  const RosterSettings& roster = settings.roster;
   const bool range = roster.nodes.find(':') != std::string::npos;
   for (const auto& [setting, given] :
        {std::pair{"nodes", range},
         {"name", !roster.name.empty()},
         {"leave_within", roster.leave_within != RosterSettings().leave_within},
         {"listen", !roster.listen.empty()},
-        {"state", !roster.state.empty()},
-        {"grace", roster.grace_s.has_value()},
-        {"wait_limit", roster.wait_limit_s.has_value()},
-        {"save_every", roster.save_every.has_value()},
-        {"begin_again_after", roster.begin_again_after_s.has_value()}}) {
+        {"state", !settings.state.empty()},
+        {"grace", settings.grace_s.has_value()},
+        {"wait_limit", settings.wait_limit_s.has_value()},
+        {"save_every", settings.save_every.has_value()},
+        {"begin_again_after", settings.begin_again_after_s.has_value()}}) {
     if (given) {
       throw Error(setting, "it is for a run whose nodes come and go: give " + mention("seeds"));
     }
   }
 }
 
-int run(const TrainFlags& options, const ObserveOptions& observe, const RosterSettings& roster,
+int run(const TrainFlags& options, const ObserveOptions& observe, const ElasticSettings& nodes,
         const CLI::App& command) {
-  if (!roster.seeds.empty()) {
-    return run_by_roster(options, observe, roster, command);
+  if (!nodes.roster.seeds.empty()) {
+    return run_by_roster(options, observe, nodes, command);
   }
-  refuse_roster_settings(roster);
+  refuse_roster_settings(nodes);
   const console::FlagSpelling flags(command);
   check_writable("trace", observe.telemetry.trace);
   const auto shared = study::with_measured_shares(make_train_plan(options));
@@ -162,15 +163,14 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const RosterSe
 console::Command add_train_command(CLI::App& program) {
   auto options = std::make_shared<TrainFlags>();
   auto observe = std::make_shared<ObserveOptions>();
-  auto roster = std::make_shared<RosterSettings>();
+  auto nodes = std::make_shared<ElasticSettings>();
   CLI::App* command = program.add_subcommand("train", "Trains a model on N nodes");
   add_train_options(*command, *options);
-  add_roster_options(*command, *roster);
+  add_roster_options(*command, *nodes);
   add_observe_options(*command, *observe);
   command->footer(kTrainExamples);
-  return {command, [command, options, observe, roster] {
-            return run(*options, *observe, *roster, *command);
-          }};
+  return {command,
+          [command, options, observe, nodes] { return run(*options, *observe, *nodes, *command); }};
 }
 
 }  // namespace sotto::cli

@@ -16,7 +16,7 @@
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
 #include <sotto/observe/site_outputs.h>
-#include <sotto/sites/live/epoch_run.h>
+#include <sotto/sites/elastic/elastic_run.h>
 #include <sotto/sites/process/site_run.h>
 #include <sotto/study/json/roster_config.h>
 #include <sotto/study/quality.h>
@@ -98,10 +98,10 @@ void print_end(const console::Output& output, const SiteResult& result) {
 
 }  // namespace
 
-void add_roster_options(CLI::App& command, RosterSettings& roster) {
-  const SettingGroup settings = settings_of(roster);
-  console::OptionGroup group(command, std::string(settings.title));
-  for (const Setting& setting : settings.settings) {
+void add_roster_options(CLI::App& command, ElasticSettings& settings) {
+  const SettingGroup listed = node_settings_of(settings);
+  console::OptionGroup group(command, std::string(listed.title));
+  for (const Setting& setting : listed.settings) {
     group.add(setting);
   }
   command.get_option("--nodes")
@@ -110,8 +110,8 @@ void add_roster_options(CLI::App& command, RosterSettings& roster) {
           "or "
           "one number for both")
       ->type_name("N|MIN:MAX")
-      ->transform([&roster](std::string text) {
-        roster.nodes = text;
+      ->transform([&settings](std::string text) {
+        settings.roster.nodes = text;
         const auto range = parse_node_range(text);
         // The roster's settings refuse a range that is none, in words of their own.
         const bool wrong = !range && text.find(':') != std::string::npos;
@@ -120,11 +120,11 @@ void add_roster_options(CLI::App& command, RosterSettings& roster) {
 }
 
 int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
-                  const RosterSettings& roster, const CLI::App& command) {
+                  const ElasticSettings& settings, const CLI::App& command) {
   const console::FlagSpelling flags(command);
   check_writable("dump_parameters", options.dump_parameters);
   check_writable("json", options.common.json);
-  study::RosterPlan plan = make_roster_plan(options, given_settings(command), roster);
+  study::RosterPlan plan = make_roster_plan(options, given_settings(command), settings);
   const console::Output output(options.common);
   plan.run.stop = &console::stop_requested();
   plan.run.haste = &console::haste_requested();
@@ -148,7 +148,7 @@ int run_by_roster(const TrainFlags& options, const ObserveOptions& observe,
   };
   const auto result =
       plan.epochs
-          ? run_epochs(*plan.epochs, *plan.task, plan.parameters, plan.eval_every, listener)
+          ? run_elastic(*plan.epochs, *plan.task, plan.parameters, plan.eval_every, listener)
           : run_site(plan.run, nullptr, *plan.task, plan.parameters, plan.eval_every, listener);
   exit.reset();
   if (!result.ok()) {

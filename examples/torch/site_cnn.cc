@@ -5,7 +5,7 @@
 #include <torch/torch.h>
 
 #include <sotto/observe/site_outputs.h>
-#include <sotto/sites/process/report/print_events.h>
+#include <sotto/sites/nodes/report/print_events.h>
 #include <sotto/sites/torch/site_optimizer.h>
 #include <sotto/study/site/site_file.h>
 

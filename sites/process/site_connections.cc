@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include <sotto/sites/nodes/incarnation.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/trust/site_identity.h>
 

@@ -17,9 +17,9 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/peers_watch.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/process/by_roster/run_roster.h>
+#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/run_roster.h>
 #include <sotto/sites/process/report/peer_monitor.h>
-#include <sotto/sites/process/report/site_report.h>
 #include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_options.h>

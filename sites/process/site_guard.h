@@ -11,7 +11,7 @@
 
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_report.h>
 
 namespace sotto {
 

@@ -11,7 +11,7 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/process/by_roster/run_roster.h>
+#include <sotto/sites/nodes/run_roster.h>
 #include <sotto/sites/process/report/site_reporter.h>
 
 namespace sotto {

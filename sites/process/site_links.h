@@ -21,8 +21,8 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/process/link_churn.h>
-#include <sotto/sites/process/report/site_report.h>
 
 namespace sotto {
 

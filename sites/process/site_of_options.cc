@@ -70,11 +70,6 @@ SiteOptions with_roster(SiteOptions options) {
   return options;
 }
 
-sites::Incarnation draw_incarnation() {
-  SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
-  return std::max<sites::Incarnation>(random.next_u64(), 1);
-}
-
 sites::Secret32 draw_secret() {
   SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
   sites::Secret32 secret;

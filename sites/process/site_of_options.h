@@ -22,9 +22,6 @@ sites::SiteSetup site_setup(const SiteOptions& options, const ParameterLayout& l
 /// a run refuses.
 SiteOptions with_roster(SiteOptions options);
 
-/// A random number, of a process that begins without state or gives its state up.
-sites::Incarnation draw_incarnation();
-
 /// A secret from which a process draws its masks (secure_sum.h), from the system's randomness.
 sites::Secret32 draw_secret();
 

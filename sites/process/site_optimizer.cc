@@ -14,8 +14,10 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/core/patience.h>
-#include <sotto/sites/process/by_roster/run_roster.h>
-#include <sotto/sites/process/called_node.h>
+#include <sotto/sites/nodes/called_node.h>
+#include <sotto/sites/nodes/incarnation.h>
+#include <sotto/sites/nodes/run_roster.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_connections.h>
 #include <sotto/sites/process/site_gradients.h>
@@ -24,7 +26,6 @@
 #include <sotto/sites/process/site_leaving.h>
 #include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/site_pace.h>
-#include <sotto/sites/process/state/site_folder.h>
 #include <sotto/sites/process/state/site_loading.h>
 #include <sotto/sites/process/state/site_state_writer.h>
 

@@ -32,10 +32,10 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/process/report/site_report.h>
-#include <sotto/sites/process/report/site_result.h>
+#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/report/site_result.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/sites/process/state/site_folder.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {

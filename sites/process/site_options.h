@@ -16,9 +16,9 @@
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/process/by_roster/roster_options.h>
-#include <sotto/sites/process/report/audit_log.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/audit_log.h>
+#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/roster_options.h>
 #include <sotto/trainers/data/dataset.h>
 #include <sotto/trainers/files/model_file.h>
 #include <sotto/trainers/files/onnx_file.h>

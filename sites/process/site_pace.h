@@ -8,7 +8,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/core/own_steps.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/process/site_options.h>
 
 namespace sotto {

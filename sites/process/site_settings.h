@@ -16,8 +16,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/setting.h>
-#include <sotto/sites/process/by_roster/roster_settings.h>
-#include <sotto/sites/process/report/site_output_options.h>
+#include <sotto/sites/nodes/report/site_output_options.h>
+#include <sotto/sites/nodes/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/trust/site_identity.h>
 #include <sotto/trainers/settings/optimizer_settings.h>

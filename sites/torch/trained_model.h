@@ -1,6 +1,6 @@
 // The parameters of a libtorch model as one flat vector that a node trains, and the torch optimizer
-// that makes its steps, where there is one. What SiteOptimizer and EpochOptimizer are built of; not
-// for users.
+// that makes its steps, where there is one. What SiteOptimizer and ElasticOptimizer are built of;
+// not for users.
 //
 // One thread at a time. It views the parameters, and owns the optimizer.
 #pragma once
@@ -32,7 +32,7 @@ class TrainedModel {
   /// Steps are made by `local`, which throws Error if it evaluates the loss several times a step.
   TrainedModel(std::unique_ptr<::torch::optim::Optimizer> local, const NamedParameters& names);
 
-  /// The options of a node (SiteOptions, EpochOptions) whose steps are made so, which name what
+  /// The options of a node (SiteOptions, ElasticOptions) whose steps are made so, which name what
   /// others must share of it. This object must outlive the node.
   template <typename Options>
   Options with_steps(Options options) {

@@ -1,5 +1,5 @@
-// A libtorch model that a node of sotto's trains: sotto::SiteOptimizer or sotto::EpochOptimizer,
-// around the flat vector of the model's parameters. What SiteOptimizer and EpochOptimizer of this
+// A libtorch model that a node of sotto's trains: sotto::SiteOptimizer or sotto::ElasticOptimizer,
+// around the flat vector of the model's parameters. What SiteOptimizer and ElasticOptimizer of this
 // folder are built of; not for users.
 //
 // One thread at a time. Calls throw RunFault for a fault of the node; the parameters have the
@@ -13,7 +13,7 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/nodes/report/site_event.h>
 #include <sotto/sites/torch/trained_model.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
 #include <sotto/trainers/torch/distributed_run.h>

@@ -8,7 +8,7 @@
 namespace sotto::study {
 namespace {
 
-/// `run` is the plan's SiteOptions or EpochOptions, `exchange` what the nodes do.
+/// `run` is the plan's SiteOptions or ElasticOptions, `exchange` what the nodes do.
 template <typename Options>
 Json config_of(const RosterPlan& plan, std::string_view exchange, const Options& run) {
   Json config = {{"name", run.name}, {"nodes", plan.roster.nodes}, {"seeds", plan.roster.seeds}};

@@ -14,11 +14,11 @@
 #include <sotto/base/names.h>
 #include <sotto/base/xxh3.h>
 #include <sotto/optim/registry.h>
-#include <sotto/sites/live/epoch_settings.h>
+#include <sotto/sites/elastic/elastic_settings.h>
 #include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_settings.h>
 #include <sotto/study/internal/setting_text.h>
-#include <sotto/study/train/epoch_plan.h>
+#include <sotto/study/train/elastic_plan.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/train_checks.h>
@@ -52,9 +52,9 @@ constexpr std::array<std::string_view, 19> kOfRosterRuns = {"nodes",
 /// Throws Error for the first of the settings that does nothing here.
 void refuse_others(const std::vector<std::string>& given) {
   TrainOptions options;
-  RosterSettings roster;
-  const std::vector<SettingGroup> of_rosters = {step_settings(options),
-                                                local_step_settings(options), settings_of(roster)};
+  ElasticSettings nodes;
+  const std::vector<SettingGroup> of_rosters = {
+      step_settings(options), local_step_settings(options), node_settings_of(nodes)};
   for (const std::string& setting : given) {
     const bool shared = std::ranges::find(kOfRosterRuns, dashed(setting)) != kOfRosterRuns.end();
     if (!shared && find_setting(of_rosters, setting) == nullptr) {
@@ -111,24 +111,24 @@ void refuse_of_fixed_nodes(const std::string& algorithm) {
 }
 
 /// Throws Error for a setting that runs of one model alone have.
-void refuse_of_one_model(const RosterSettings& roster) {
-  if (!roster.state.empty()) {
-    refuse("state", roster.state, "it is for allreduce and qmean: others keep nothing");
+void refuse_of_one_model(const ElasticSettings& settings) {
+  if (!settings.state.empty()) {
+    refuse("state", settings.state, "it is for allreduce and qmean: others keep nothing");
   }
-  if (roster.save_every) {
-    refuse("save_every", fmt::to_string(*roster.save_every),
+  if (settings.save_every) {
+    refuse("save_every", fmt::to_string(*settings.save_every),
            "it is for allreduce and qmean: others keep nothing");
   }
-  if (roster.begin_again_after_s) {
-    refuse("begin_again_after", fmt::to_string(*roster.begin_again_after_s),
+  if (settings.begin_again_after_s) {
+    refuse("begin_again_after", fmt::to_string(*settings.begin_again_after_s),
            "it is for allreduce and qmean: others outlive any of their nodes");
   }
-  if (roster.grace_s) {
-    refuse("grace", fmt::to_string(*roster.grace_s),
+  if (settings.grace_s) {
+    refuse("grace", fmt::to_string(*settings.grace_s),
            "it is for allreduce and qmean: others wait for nobody's gradient");
   }
-  if (roster.wait_limit_s) {
-    refuse("wait_limit", fmt::to_string(*roster.wait_limit_s),
+  if (settings.wait_limit_s) {
+    refuse("wait_limit", fmt::to_string(*settings.wait_limit_s),
            "it is for allreduce and qmean: steps of others never wait for a quorum");
   }
 }
@@ -150,7 +150,7 @@ void take_model(const TrainOptions& o, RosterPlan& plan) {
 }  // namespace
 
 RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::string>& given,
-                            RosterSettings roster) {
+                            ElasticSettings settings) {
   refuse_others(given);
   TrainOptions o = options;
   if (!is_given(given, "algorithm")) {
@@ -161,10 +161,11 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
     refuse("communication_interval", fmt::to_string(o.communication_interval),
            "it must be 1 or more steps");
   }
+  RosterSettings& roster = settings.roster;
   roster.key = o.key;
   roster.insecure = o.insecure;
   const RosterOptions nodes = options_of(roster);
-  const std::string name = epoch_node_name(roster);
+  const std::string name = elastic_node_name(settings);
   const TaskFactory tasks = make_tasks(o, order_seed(o.seed, name));
   RosterPlan plan{.run = options_by_roster(nodes, name),
                   .task = tasks.make(0),
@@ -183,11 +184,11 @@ RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::
       is_given(given, "timeout") ? std::optional(o.timeout_s) : std::optional<double>();
   if (has_one_model(o.algorithm)) {
     roster.name = name;
-    plan.epochs = make_epoch_options(o, roster, steps, timeout_s);
+    plan.epochs = make_elastic_options(o, settings, steps, timeout_s);
     plan.epochs->further = further_of(tasks, steps);
   } else {
     refuse_of_fixed_nodes(o.algorithm);
-    refuse_of_one_model(roster);
+    refuse_of_one_model(settings);
     take_settings(site_settings(o, steps, timeout_s), plan.run);
     plan.run.listen = roster.listen;
     plan.run.scaling = tasks.data().scaling;

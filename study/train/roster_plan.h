@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <sotto/sites/live/epoch_options.h>
-#include <sotto/sites/process/by_roster/roster_settings.h>
+#include <sotto/sites/elastic/elastic_options.h>
+#include <sotto/sites/elastic/elastic_settings.h>
+#include <sotto/sites/nodes/roster_settings.h>
 #include <sotto/sites/process/site_options.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/trainers/tasks/task_registry.h>
@@ -19,7 +20,7 @@ namespace sotto::study {
 struct RosterPlan {
   SiteOptions run;
   /// The run in epochs, where all nodes have one model; `run` is not used then.
-  std::optional<EpochOptions> epochs{};
+  std::optional<ElasticOptions> epochs{};
   std::unique_ptr<Task> task;     ///< task on all data, in an order that follows from seed and name
   std::vector<float> parameters;  ///< the initial model
   Round eval_every = 0;           ///< rounds of the site between evaluations; 0: only at the end
@@ -34,8 +35,9 @@ struct RosterPlan {
 
 /// Loads the data. `given` names the settings that were asked for: one that such a run does not
 /// have is refused rather than ignored, and without "algorithm" among them the algorithm is
-/// pushsum. Key and `insecure` are those of `options`. Throws Error for a setting that is refused.
+/// pushsum. Key, `insecure` and what is computed are those of `options`. Throws Error for a setting
+/// that is refused.
 RosterPlan make_roster_plan(const TrainOptions& options, const std::vector<std::string>& given,
-                            RosterSettings roster);
+                            ElasticSettings settings);
 
 }  // namespace sotto::study

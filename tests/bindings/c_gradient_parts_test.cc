@@ -22,8 +22,8 @@ constexpr int kNodes = 3;
 constexpr std::size_t kLong = 3 * 4096;  // three buckets
 
 using Models = std::vector<std::vector<float>>;
-using CEpochs = std::unique_ptr<sotto_epoch_optimizer,
-                                Destroy<sotto_epoch_optimizer, sotto_epoch_optimizer_destroy>>;
+using CEpochs = std::unique_ptr<sotto_elastic_optimizer,
+                                Destroy<sotto_elastic_optimizer, sotto_elastic_optimizer_destroy>>;
 
 /// Pulls node i towards i.
 std::vector<float> pull(int rank, const std::vector<float>& x) {
@@ -298,9 +298,9 @@ CEpochs c_epochs(const std::string& name, const std::string& seeds, std::vector<
                  const Words& more) {
   Words words = {"name", name, "seeds", seeds, "lr", "0.1", "wait-limit", "60"};
   words.insert(words.end(), more.begin(), more.end());
-  sotto_epoch_optimizer* made = nullptr;
-  CHECK_MESSAGE(sotto_epoch_optimizer_create(as_settings(words).data(), x.data(), x.size(), nullptr,
-                                             &made) == SOTTO_OK,
+  sotto_elastic_optimizer* made = nullptr;
+  CHECK_MESSAGE(sotto_elastic_optimizer_create(as_settings(words).data(), x.data(), x.size(),
+                                               nullptr, &made) == SOTTO_OK,
                 std::string(sotto_last_error()));
   return CEpochs(made);
 }
@@ -317,23 +317,23 @@ Models epochs_trained(std::size_t length) {
         c_epochs(rank == 0 ? "a" : "b", seeds, mine,
                  {"nodes", "2:2", "rounds", "5", "listen", rank == 0 ? seeds : "127.0.0.1:0"});
     REQUIRE(node != nullptr);
-    CHECK(sotto_epoch_optimizer_connect(node.get()) == SOTTO_OK);
+    CHECK(sotto_elastic_optimizer_connect(node.get()) == SOTTO_OK);
     for (std::uint64_t round = 0; round < 5;) {
       const auto gradient = pull(rank, mine);
       sotto_status status = SOTTO_OK;
       for (std::size_t first = 0; length > 0 && first < mine.size(); first += length) {
-        status = sotto_epoch_optimizer_gradient_part(node.get(), first, &gradient[first], length);
+        status = sotto_elastic_optimizer_gradient_part(node.get(), first, &gradient[first], length);
         CHECK_MESSAGE(status == SOTTO_OK, std::string(sotto_last_error()));
       }
       int outcome = -1;
-      status = length > 0 ? sotto_epoch_optimizer_step_by_parts(node.get(), NAN, &round, &outcome)
-                          : sotto_epoch_optimizer_step(node.get(), gradient.data(), gradient.size(),
-                                                       NAN, &round, &outcome);
+      status = length > 0 ? sotto_elastic_optimizer_step_by_parts(node.get(), NAN, &round, &outcome)
+                          : sotto_elastic_optimizer_step(node.get(), gradient.data(),
+                                                         gradient.size(), NAN, &round, &outcome);
       CHECK_MESSAGE(status == SOTTO_OK, std::string(sotto_last_error()));
       CHECK(outcome == 0);
       round = status == SOTTO_OK ? round : 5;
     }
-    CHECK(sotto_epoch_optimizer_finish(node.get()) == SOTTO_OK);
+    CHECK(sotto_elastic_optimizer_finish(node.get()) == SOTTO_OK);
   });
   return x;
 }
@@ -352,31 +352,31 @@ TEST_CASE("C: parts of gradients that a node of one model refuses") {
   const Words one = {"nodes", "1", "found-after", "0.01"};
   const CEpochs node = c_epochs("a", free_address(), x, one);
   REQUIRE(node != nullptr);
-  REQUIRE(sotto_epoch_optimizer_connect(node.get()) == SOTTO_OK);
+  REQUIRE(sotto_elastic_optimizer_connect(node.get()) == SOTTO_OK);
   const auto part = [&](std::size_t first, const std::vector<float>& values) {
-    return sotto_epoch_optimizer_gradient_part(node.get(), first, values.data(), values.size());
+    return sotto_elastic_optimizer_gradient_part(node.get(), first, values.data(), values.size());
   };
   int takes = 0;
-  CHECK(sotto_epoch_optimizer_takes_parts(node.get(), nullptr) == SOTTO_REFUSED);
-  CHECK(sotto_epoch_optimizer_takes_parts(node.get(), &takes) == SOTTO_OK);
+  CHECK(sotto_elastic_optimizer_takes_parts(node.get(), nullptr) == SOTTO_REFUSED);
+  CHECK(sotto_elastic_optimizer_takes_parts(node.get(), &takes) == SOTTO_OK);
   CHECK(takes == 1);
-  CHECK(sotto_epoch_optimizer_step_by_parts(nullptr, 0, nullptr, nullptr) == SOTTO_REFUSED);
+  CHECK(sotto_elastic_optimizer_step_by_parts(nullptr, 0, nullptr, nullptr) == SOTTO_REFUSED);
   CHECK(part(2, {1, 1}) == SOTTO_REFUSED);
-  CHECK(sotto_epoch_optimizer_gradient_part(node.get(), 0, nullptr, 1) == SOTTO_REFUSED);
+  CHECK(sotto_elastic_optimizer_gradient_part(node.get(), 0, nullptr, 1) == SOTTO_REFUSED);
   REQUIRE(part(1, {1, 1}) == SOTTO_OK);
   CHECK(part(2, {1}) == SOTTO_REFUSED);
   CHECK(says("in another part"));
-  CHECK(sotto_epoch_optimizer_step(node.get(), x.data(), 3, NAN, nullptr, nullptr) ==
+  CHECK(sotto_elastic_optimizer_step(node.get(), x.data(), 3, NAN, nullptr, nullptr) ==
         SOTTO_REFUSED);
   CHECK(says("parts of it were given"));
   std::uint64_t round = 7;
-  CHECK(sotto_epoch_optimizer_step_by_parts(node.get(), 0, &round, nullptr) == SOTTO_REFUSED);
+  CHECK(sotto_elastic_optimizer_step_by_parts(node.get(), 0, &round, nullptr) == SOTTO_REFUSED);
   CHECK(says("gradient: '2 elements'"));
   CHECK(part(0, {std::numeric_limits<float>::infinity()}) == SOTTO_NON_FINITE);
   CHECK(x == std::vector<float>(3));
   CHECK(round == 7);
   REQUIRE(part(0, {1}) == SOTTO_OK);
-  CHECK(sotto_epoch_optimizer_step_by_parts(node.get(), 0, &round, nullptr) == SOTTO_OK);
+  CHECK(sotto_elastic_optimizer_step_by_parts(node.get(), 0, &round, nullptr) == SOTTO_OK);
   CHECK(round == 1);
   CHECK(x == std::vector<float>(3, -0.1F));
 
@@ -384,9 +384,9 @@ TEST_CASE("C: parts of gradients that a node of one model refuses") {
   Words words = one;
   words.insert(words.end(), {"communication-interval", "2", "outer-lr", "0.5"});
   const CEpochs local = c_epochs("a", free_address(), y, words);
-  CHECK(sotto_epoch_optimizer_takes_parts(local.get(), &takes) == SOTTO_OK);
+  CHECK(sotto_elastic_optimizer_takes_parts(local.get(), &takes) == SOTTO_OK);
   CHECK(takes == 0);
-  CHECK(sotto_epoch_optimizer_gradient_part(local.get(), 0, y.data(), 1) == SOTTO_REFUSED);
+  CHECK(sotto_elastic_optimizer_gradient_part(local.get(), 0, y.data(), 1) == SOTTO_REFUSED);
   CHECK(says("with local steps"));
 }
 

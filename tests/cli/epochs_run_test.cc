@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/philox.h>
-#include <sotto/sites/process/by_roster/roster_settings.h>
+#include <sotto/sites/nodes/roster_settings.h>
 
 #include "cli/epochs_run.h"
 #include "cli/program.h"

@@ -15,8 +15,8 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
-#include <sotto/sites/process/report/audit_log.h>
-#include <sotto/sites/process/state/site_state_file.h>
+#include <sotto/sites/nodes/report/audit_log.h>
+#include <sotto/sites/nodes/state/site_state_file.h>
 #include <sotto/trainers/data/loaders.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/model_file.h>

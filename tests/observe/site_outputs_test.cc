@@ -17,7 +17,7 @@
 #include <sotto/comm/transport.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/observe/monitor.h>
-#include <sotto/sites/live/epoch_optimizer.h>
+#include <sotto/sites/elastic/elastic_optimizer.h>
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "support/free_port.h"
@@ -118,7 +118,7 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
   const std::string port = fmt::to_string(free_port());
   const std::string board = (scratch.path() / "board").string();
   SiteOutputs outputs({.monitor = port, .tensorboard = board});
-  EpochOptions options;
+  ElasticOptions options;
   options.name = "one";
   options.roster.least = options.roster.most = 1;
   options.roster.seeds = {fmt::format("127.0.0.1:{}", free_port())};
@@ -126,7 +126,7 @@ TEST_CASE("a node of one model shows its epoch, and has no audit file") {
   options.rounds = 2;
   outputs.attach(options);
   std::vector<float> x(10);
-  EpochOptimizer node(options, x, {}, outputs.listener());
+  ElasticOptimizer node(options, x, {}, outputs.listener());
   REQUIRE(node.connect().ok());
   while (!node.over()) {
     REQUIRE(node.step(std::vector<float>(10, 1)).ok());

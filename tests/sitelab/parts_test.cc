@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/process/state/site_folder.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 
 #include "bench/sitelab/growth.h"
 #include "bench/sitelab/real_audit.h"

@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/sites/process/state/site_state_file.h>
+#include <sotto/sites/nodes/state/site_state_file.h>
 #include <sotto/trainers/files/checkpoint.h>
 
 #include "../../trainers/data/loaders/idx.h"

@@ -1,5 +1,5 @@
 // Files made of sections, each with its checksum: what checkpoints (checkpoint.h) and the states of
-// sites (sites/process/state/site_state_file.h) have in common. Little-endian:
+// sites (sites/nodes/state/site_state_file.h) have in common. Little-endian:
 //
 //   header   magic, 8 bytes | version u32 | sections u32 | first u32 | second u32 | round u64 |
 //            XXH3-64 of the bytes before, u64

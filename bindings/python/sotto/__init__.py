@@ -14,7 +14,7 @@ Settings are keyword arguments under the names of the options of `sotto train`, 
 `weight_decay=0.01`; `sotto.choices("settings")` lists them.
 
 `sotto.Site` trains with sites that come and go, each with a folder and a key of its own.
-`sotto.EpochOptimizer` is one node of an all-reduce whose nodes come and go, with one model at all.
+`sotto.ElasticOptimizer` is one node of an all-reduce whose nodes come and go: one model at all.
 
 `sotto.simulate` and `sotto.plan` say what runs would do on a network that need not be there.
 
@@ -27,7 +27,7 @@ after the setting `timeout` at the latest; Ctrl-C in the main thread ends it wit
 """
 
 from ._arrays import floats
-from ._epoch_optimizer import EpochOptimizer, EpochStep
+from ._elastic_optimizer import ElasticOptimizer, ElasticStep
 from ._errors import (
     BudgetSpent,
     Deadline,
@@ -55,9 +55,9 @@ __all__ = [
     "BudgetSpent",
     "Compressor",
     "Deadline",
+    "ElasticOptimizer",
+    "ElasticStep",
     "Ended",
-    "EpochOptimizer",
-    "EpochStep",
     "Error",
     "InputOutput",
     "Internal",

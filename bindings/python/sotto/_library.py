@@ -91,9 +91,9 @@ _SIGNATURES = {
     "sotto_site_next_step": [_handle, _uint64_p],
     "sotto_site_report": [_handle, _text_p],
     "sotto_site_events": [_handle, _text_p],
-    "sotto_epoch_optimizer_create": [_texts, c_float_p, ctypes.c_size_t, _handle, _handle_p],
-    "sotto_epoch_optimizer_connect": [_handle],
-    "sotto_epoch_optimizer_step": [
+    "sotto_elastic_optimizer_create": [_texts, c_float_p, ctypes.c_size_t, _handle, _handle_p],
+    "sotto_elastic_optimizer_connect": [_handle],
+    "sotto_elastic_optimizer_step": [
         _handle,
         c_float_p,
         ctypes.c_size_t,
@@ -101,24 +101,24 @@ _SIGNATURES = {
         _uint64_p,
         _int_p,
     ],
-    "sotto_epoch_optimizer_takes_parts": [_handle, _int_p],
-    "sotto_epoch_optimizer_gradient_part": [
+    "sotto_elastic_optimizer_takes_parts": [_handle, _int_p],
+    "sotto_elastic_optimizer_gradient_part": [
         _handle,
         ctypes.c_size_t,
         c_float_p,
         ctypes.c_size_t,
     ],
-    "sotto_epoch_optimizer_step_by_parts": [_handle, ctypes.c_double, _uint64_p, _int_p],
-    "sotto_epoch_optimizer_wait": [_handle, _uint64_p, _int_p],
-    "sotto_epoch_optimizer_cancel": [_handle],
-    "sotto_epoch_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
-    "sotto_epoch_optimizer_finish": [_handle],
-    "sotto_epoch_optimizer_stop": [_handle],
-    "sotto_epoch_optimizer_over": [_handle, _int_p],
-    "sotto_epoch_optimizer_round": [_handle, _uint64_p],
-    "sotto_epoch_optimizer_next_step": [_handle, _uint64_p],
-    "sotto_epoch_optimizer_report": [_handle, _text_p],
-    "sotto_epoch_optimizer_events": [_handle, _text_p],
+    "sotto_elastic_optimizer_step_by_parts": [_handle, ctypes.c_double, _uint64_p, _int_p],
+    "sotto_elastic_optimizer_wait": [_handle, _uint64_p, _int_p],
+    "sotto_elastic_optimizer_cancel": [_handle],
+    "sotto_elastic_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
+    "sotto_elastic_optimizer_finish": [_handle],
+    "sotto_elastic_optimizer_stop": [_handle],
+    "sotto_elastic_optimizer_over": [_handle, _int_p],
+    "sotto_elastic_optimizer_round": [_handle, _uint64_p],
+    "sotto_elastic_optimizer_next_step": [_handle, _uint64_p],
+    "sotto_elastic_optimizer_report": [_handle, _text_p],
+    "sotto_elastic_optimizer_events": [_handle, _text_p],
     "sotto_compressor_create": [ctypes.c_char_p, _handle, _handle_p],
     "sotto_compressor_max_bytes": [_handle, ctypes.c_size_t, _size_p],
     "sotto_compressor_encode": [
@@ -194,7 +194,7 @@ for _kind in (
     "optimizer_setup",
     "optimizer",
     "site",
-    "epoch_optimizer",
+    "elastic_optimizer",
     "compressor",
     "topology",
 ):
@@ -270,5 +270,5 @@ def version() -> str:
 
 def choices(kind: str) -> list[dict[str, Any]]:
     """What there is to choose from, a list of dictionaries: `kind` is "algorithms", "rules",
-    "compressors", "topologies", "transports", "settings", "site-settings" or "epoch-settings"."""
+    "compressors", "topologies", "transports", "settings", "site-settings" or "elastic-settings"."""
     return call_for_json("list", encoded("kind", kind))

@@ -7,9 +7,9 @@ from typing import Any, Optional, Union
 
 import torch
 
-from . import _epoch_optimizer, _site
+from . import _elastic_optimizer, _site
 from ._early_gradient import EarlyGradient, may_wait_in_backward
-from ._epoch_optimizer import EpochStep
+from ._elastic_optimizer import ElasticStep
 from ._flat_parameters import FlatParameters
 from ._leaving import Leaving
 from ._module_watch import Members, plain_name
@@ -153,11 +153,11 @@ class Site(ModuleNode):
         self._stepped(self.node.leave)
 
 
-class EpochOptimizer(ModuleNode):
-    """A sotto.EpochOptimizer, which lies in `node`, for a module of PyTorch: one node of an all-reduce
+class ElasticOptimizer(ModuleNode):
+    """A sotto.ElasticOptimizer, which lies in `node`, for a module of PyTorch: a node of an all-reduce
     whose nodes come and go. The values of the node that begins the run count.
 
-        with sotto.torch.EpochOptimizer(model, nodes="2:16", seeds="10.0.0.1:9400", lr=0.1) as node:
+        with sotto.torch.ElasticOptimizer(model, nodes="2:16", seeds="10.0.0.1:9400", lr=0.1) as node:
             node.connect()
             while not node.over:
                 node.zero_grad()
@@ -165,17 +165,17 @@ class EpochOptimizer(ModuleNode):
                 loss.backward()
                 node.step(loss)
 
-    `settings` are those of sotto.EpochOptimizer, and choose the step rule. As a context manager it
+    `settings` are those of sotto.ElasticOptimizer, and choose the step rule. As a context manager it
     ends as that does.
     """
 
-    node: _epoch_optimizer.EpochOptimizer
+    node: _elastic_optimizer.ElasticOptimizer
 
     def __init__(self, module: torch.nn.Module, **settings: Setting) -> None:
         super().__init__(module)
         self._early: Optional[EarlyGradient] = None
         flat = self._flat
-        self._take(_epoch_optimizer.EpochOptimizer(flat.values, layout=flat.layout, **settings))
+        self._take(_elastic_optimizer.ElasticOptimizer(flat.values, layout=flat.layout, **settings))
 
     def start_in_backward(self) -> bool:
         """Says that the next backward pass gives the whole gradient of the step: as soon as the
@@ -194,9 +194,9 @@ class EpochOptimizer(ModuleNode):
         self._early.start()
         return True
 
-    def step(self, loss: _Loss = math.nan) -> EpochStep:
-        """A step by the mean of all nodes' gradients, as that of sotto.EpochOptimizer."""
-        stepped: EpochStep = self._step(loss)
+    def step(self, loss: _Loss = math.nan) -> ElasticStep:
+        """A step by the mean of all nodes' gradients, as that of sotto.ElasticOptimizer."""
+        stepped: ElasticStep = self._step(loss)
         return stepped
 
     def _make_step(self, loss):
@@ -222,7 +222,7 @@ class EpochOptimizer(ModuleNode):
         """Ends the present wait, or else the next one, as that of `node`."""
         self.node.cancel()
 
-    def wait(self) -> EpochStep:
+    def wait(self) -> ElasticStep:
         """Goes on with the wait of a step() that ended early."""
-        stepped: EpochStep = self._stepped(self.node.wait)
+        stepped: ElasticStep = self._stepped(self.node.wait)
         return stepped

@@ -9,7 +9,7 @@ import os
 from typing import Optional
 
 from ._arrays import count, place
-from ._elastic_node import ElasticNode
+from ._node_handle import NodeHandle
 from ._types import Array, Layout, Path, Setting
 
 _EXCHANGED = 1
@@ -27,7 +27,7 @@ class SiteStep:
     spoilt them. Compute the next one at the parameters as they are now."""
 
 
-class Site(ElasticNode):
+class Site(NodeHandle):
     """One site: trains `parameters` with those of sites that it trusts, each on its own data and in
     its own time.
 

@@ -13,7 +13,7 @@ What the wrapped optimizer would do in a step, x to x', is the node's own step: 
 d = x - x' where their papers write the learning rate times the gradient, and those that average
 gradients (allreduce) show it the average.
 
-sotto.torch.Site and sotto.torch.EpochOptimizer are for modules at nodes that come and go.
+sotto.torch.Site and sotto.torch.ElasticOptimizer are for modules at nodes that come and go.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from ._local_optimizer import (
     state_text,
     takes_sparse_gradients,
 )
-from ._module_node import EpochOptimizer, Site
+from ._module_node import ElasticOptimizer, Site
 from ._module_watch import Holders, Members, plain_name
 from ._optimizer import Optimizer, Store
 from ._run_block import RunBlock
 from ._step_rule import StepRule
 from ._types import Setting
 
-__all__ = ["DistributedOptimizer", "EpochOptimizer", "Site"]
+__all__ = ["DistributedOptimizer", "ElasticOptimizer", "Site"]
 
 _STATE_KEY = "sotto"
 _BUFFERS_KEY = "sotto_buffers"

@@ -16,7 +16,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/allow_list.h>
-#include <sotto/sites/process/report/site_report.h>
+#include <sotto/sites/nodes/report/site_report.h>
 
 namespace sotto {
 

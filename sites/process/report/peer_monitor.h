@@ -20,10 +20,10 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/nodes/report/peer_standing.h>
+#include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/process/report/admission_monitor.h>
-#include <sotto/sites/process/report/peer_standing.h>
 #include <sotto/sites/process/report/repeated_concern.h>
-#include <sotto/sites/process/report/site_report.h>
 #include <sotto/sites/process/site_links.h>
 
 namespace sotto {

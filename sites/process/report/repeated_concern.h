@@ -8,7 +8,7 @@
 #include <chrono>
 #include <map>
 
-#include <sotto/sites/process/report/peer_standing.h>
+#include <sotto/sites/nodes/report/peer_standing.h>
 
 namespace sotto {
 

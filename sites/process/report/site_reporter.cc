@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/base/durable_file.h>
 #include <sotto/base/elapsed.h>
 #include <sotto/base/unix_time.h>
+#include <sotto/trainers/files/exported_model.h>
 
 namespace sotto {
 namespace {
@@ -24,6 +26,18 @@ std::uint64_t bytes_sent(const Channels& channels) {
     sum += passed.bytes_sent;
   }
   return sum;
+}
+
+/// Puts the model where the options want it, if they do; durably.
+Status write_site_model(const SiteOptions& options, const ParameterLayout& layout,
+                        std::span<const float> model, Round round) {
+  if (options.export_file.empty()) {
+    return {};
+  }
+  ModelNotes notes = options.notes;
+  notes["round"] = fmt::to_string(round);
+  return write_durably(options.export_file,
+                       exported_model(options.export_file, layout, model, options.units, notes));
 }
 
 }  // namespace

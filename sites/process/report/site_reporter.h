@@ -16,14 +16,14 @@
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/process/by_roster/run_roster.h>
+#include <sotto/sites/nodes/report/site_history.h>
+#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/run_roster.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/report/peer_monitor.h>
-#include <sotto/sites/process/report/site_history.h>
-#include <sotto/sites/process/report/site_report.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/sites/process/state/site_folder.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {

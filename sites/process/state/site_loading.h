@@ -7,9 +7,9 @@
 
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_gradients.h>
-#include <sotto/sites/process/state/site_folder.h>
 #include <sotto/sites/process/state/site_state_writer.h>
 
 namespace sotto {

@@ -11,10 +11,10 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
+#include <sotto/sites/nodes/state/site_folder.h>
+#include <sotto/sites/nodes/state/state_thread.h>
 #include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_options.h>
-#include <sotto/sites/process/state/site_folder.h>
-#include <sotto/sites/process/state/state_thread.h>
 
 namespace sotto {
 

@@ -171,12 +171,12 @@ def epochs_trained(length):
     def node(rank):
         x = models[rank]
         listen = seed if rank == 0 else "127.0.0.1:0"
-        with sotto.EpochOptimizer(x, name="ab"[rank], listen=listen, **settings) as optimizer:
+        with sotto.ElasticOptimizer(x, name="ab"[rank], listen=listen, **settings) as optimizer:
             optimizer.connect()
             assert optimizer.takes_parts
             while not optimizer.over:
                 made = step(optimizer, x - numpy.float32(rank), length, 0.5)
-                assert made == sotto.EpochStep(optimizer.round, False)
+                assert made == sotto.ElasticStep(optimizer.round, False)
             ends[rank] = x.copy()
 
     nodes.threads(2, node)
@@ -196,7 +196,7 @@ def test_parts_of_gradients_that_a_node_of_one_model_refuses():
 
     def made(**more):
         seed = f"127.0.0.1:{nodes.free_port()}"
-        return sotto.EpochOptimizer(
+        return sotto.ElasticOptimizer(
             x, nodes="1", seeds=seed, lr=0.1, found_after=0.01, wait_limit=60, **more
         )
 
@@ -214,7 +214,7 @@ def test_parts_of_gradients_that_a_node_of_one_model_refuses():
         with pytest.raises(sotto.NonFinite):
             node.gradient_part(0, one * numpy.float32("inf"))
         node.gradient_part(0, one)
-        assert node.step_by_parts(0.5) == sotto.EpochStep(1, False)
+        assert node.step_by_parts(0.5) == sotto.ElasticStep(1, False)
         assert numpy.allclose(x, -0.1)
     with made(communication_interval=2, outer_lr=0.5) as local:
         assert not local.takes_parts

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from conftest import ROOT
-from sotto import _epoch_optimizer, _errors, _library, _site, _step_rule
+from sotto import _elastic_optimizer, _errors, _library, _site, _step_rule
 
 HEADER = (ROOT / "bindings" / "c" / "sotto.h").read_text(encoding="utf-8")
 CODE = re.sub(r"//[^\n]*", "", HEADER)
@@ -114,8 +114,8 @@ NUMBERS = {
 def test_flags_are_the_headers():
     assert _site._EXCHANGED == NUMBERS["SOTTO_SITE_EXCHANGED"]
     assert _site._DROPPED == NUMBERS["SOTTO_SITE_DROPPED"]
-    assert _epoch_optimizer._LEFT_OUT == NUMBERS["SOTTO_EPOCH_LEFT_OUT"]
-    assert _epoch_optimizer._LOCAL_STEP == NUMBERS["SOTTO_EPOCH_LOCAL_STEP"]
+    assert _elastic_optimizer._LEFT_OUT == NUMBERS["SOTTO_ELASTIC_LEFT_OUT"]
+    assert _elastic_optimizer._LOCAL_STEP == NUMBERS["SOTTO_ELASTIC_LOCAL_STEP"]
 
 
 def test_each_status_has_its_exception():

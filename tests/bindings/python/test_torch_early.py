@@ -576,7 +576,7 @@ def test_an_optimizer_that_is_gone_hears_no_more_and_a_module_keeps_nothing_of_i
 def epoch_node(model, port, number=0, **more):
     own = {"name": "ab"[number], "listen": f"127.0.0.1:{port if number == 0 else 0}"}
     settings = {"nodes": "2:2", "rounds": 5, "lr": 0.05, "step_rule": "adam", "wait_limit": 60}
-    return sotto.torch.EpochOptimizer(
+    return sotto.torch.ElasticOptimizer(
         model, seeds=f"127.0.0.1:{port}", **{**settings, **own, **more}
     )
 

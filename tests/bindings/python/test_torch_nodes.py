@@ -31,7 +31,7 @@ def test_modules_at_nodes_of_one_model_end_with_the_same_bits():
     models = [net(seed=1), net(seed=2)]  # that of the node that begins the run counts
 
     def run(rank):
-        with sotto.torch.EpochOptimizer(
+        with sotto.torch.ElasticOptimizer(
             models[rank], nodes="2:3", rounds=30, **settings(port)
         ) as node:
             assert train(node, models[rank], rank) < 1
@@ -45,7 +45,7 @@ def test_modules_at_nodes_of_one_model_end_with_the_same_bits():
 def test_a_module_in_half_precision_gets_what_its_copy_has():
     model = torch.nn.Linear(6, 1).to(torch.bfloat16)
     before = bits(model)
-    with sotto.torch.EpochOptimizer(
+    with sotto.torch.ElasticOptimizer(
         model, nodes="1:2", found_after=0.01, rounds=3, **settings(free_port())
     ) as node:
         train(node, model, 0)
@@ -109,10 +109,10 @@ def test_a_module_leaves_what_it_holds_to_another_node():
 def test_what_steps_would_not_reach_is_refused():
     model = net()
     with pytest.raises(TypeError, match="no torch.nn.Module"):
-        sotto.torch.EpochOptimizer(model.parameters(), nodes="1:2", seeds="127.0.0.1:9")
+        sotto.torch.ElasticOptimizer(model.parameters(), nodes="1:2", seeds="127.0.0.1:9")
     with pytest.raises(sotto.Refused, match="nodes: it is missing"):
-        sotto.torch.EpochOptimizer(model, seeds="127.0.0.1:9")
-    node = sotto.torch.EpochOptimizer(
+        sotto.torch.ElasticOptimizer(model, seeds="127.0.0.1:9")
+    node = sotto.torch.ElasticOptimizer(
         model, nodes="1:2", found_after=0.01, **settings(free_port())
     )
     node.connect()

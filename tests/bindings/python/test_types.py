@@ -32,7 +32,7 @@ def definitions():
     for file in FILES:
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             name = getattr(node, "name", "_")
-            if name in [*sotto.__all__, "Handle", "ElasticNode"] or (
+            if name in [*sotto.__all__, "Handle", "NodeHandle"] or (
                 file.name == "torch.py" and not name.startswith("_")
             ):
                 yield file.name, node

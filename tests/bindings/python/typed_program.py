@@ -89,7 +89,7 @@ def nodes(x: NDArray[numpy.float32], folder: pathlib.Path) -> None:
         site.connect()
         takes_number(int(site.step(x, 0.5).exchanged) + site.next_step)
         takes_text(str(site.report()["name"]) + str(site.events()))
-    with sotto.EpochOptimizer(x, nodes="2:16", seeds="10.0.0.1:9400", lr=0.1) as node:
+    with sotto.ElasticOptimizer(x, nodes="2:16", seeds="10.0.0.1:9400", lr=0.1) as node:
         node.connect()
         takes_number(node.step(x, loss=0.5).round + node.round)
         takes_number(int(node.wait().left_out))

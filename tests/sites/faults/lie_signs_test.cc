@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/process/report/peer_standing.h>
-#include <sotto/sites/process/report/site_event.h>
+#include <sotto/sites/nodes/report/peer_standing.h>
+#include <sotto/sites/nodes/report/site_event.h>
 
 namespace sotto::test::lie_signs_test {
 

@@ -1,5 +1,5 @@
 // How a peer stands, and the event that tells of it.
-#include <sotto/sites/process/report/peer_standing.h>
+#include <sotto/sites/nodes/report/peer_standing.h>
 
 #include <array>
 #include <string>
@@ -7,8 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/sites/nodes/report/site_event.h>
 #include <sotto/sites/process/report/peer_monitor.h>
-#include <sotto/sites/process/report/site_event.h>
 
 namespace sotto::test::peer_standing_test {
 

@@ -20,11 +20,11 @@ bool roster_has(std::string_view setting) {
   TrainOptions options;
   options.task = "digits,train=100,test=20";
   options.algorithm = "pushsum";
-  RosterSettings roster;
-  roster.nodes = "1:2";
-  roster.seeds = "127.0.0.1:9";
+  ElasticSettings settings;
+  settings.roster.nodes = "1:2";
+  settings.roster.seeds = "127.0.0.1:9";
   try {
-    (void)make_roster_plan(options, {std::string(setting)}, roster);
+    (void)make_roster_plan(options, {std::string(setting)}, settings);
   } catch (const Error& error) {
     CHECK(error.field() == setting);
     return false;
@@ -60,23 +60,23 @@ TEST_CASE("a run by roster has the timeout that was given, also that of other ru
   options.task = "digits,train=100,test=20";
   options.model = "softmax";
   options.algorithm = "allreduce";
-  RosterSettings roster;
-  roster.nodes = "1:2";
-  roster.seeds = "127.0.0.1:9";
-  roster.name = "a";
-  const auto usual = make_roster_plan(options, {"algorithm"}, roster);
+  ElasticSettings settings;
+  settings.roster.nodes = "1:2";
+  settings.roster.seeds = "127.0.0.1:9";
+  settings.roster.name = "a";
+  const auto usual = make_roster_plan(options, {"algorithm"}, settings);
   REQUIRE(usual.epochs);
-  CHECK(usual.epochs->timeout == EpochOptions().timeout);
+  CHECK(usual.epochs->timeout == ElasticOptions().timeout);
   // What the program's help shows as a default counts where somebody says it.
   options.timeout_s = TrainOptions().timeout_s;
-  const auto given = make_roster_plan(options, {"algorithm", "timeout"}, roster);
+  const auto given = make_roster_plan(options, {"algorithm", "timeout"}, settings);
   REQUIRE(given.epochs);
   CHECK(given.epochs->timeout == std::chrono::seconds(60));
-  CHECK(given.epochs->timeout != EpochOptions().timeout);
+  CHECK(given.epochs->timeout != ElasticOptions().timeout);
 
   options.algorithm = "pushsum";
-  CHECK(make_roster_plan(options, {"algorithm"}, roster).run.timeout == std::chrono::seconds(10));
-  CHECK(make_roster_plan(options, {"algorithm", "timeout"}, roster).run.timeout ==
+  CHECK(make_roster_plan(options, {"algorithm"}, settings).run.timeout == std::chrono::seconds(10));
+  CHECK(make_roster_plan(options, {"algorithm", "timeout"}, settings).run.timeout ==
         std::chrono::seconds(60));
 }
 
@@ -89,11 +89,11 @@ TEST_CASE("local steps of one model: rounds are gradients, and the run's steps e
   options.eval_every = 11;
   options.communication_interval = 10;
   options.schedule = "cosine";
-  RosterSettings roster;
-  roster.nodes = "1:2";
-  roster.seeds = "127.0.0.1:9";
-  roster.name = "a";
-  auto plan = make_roster_plan(options, {"algorithm"}, roster);
+  ElasticSettings settings;
+  settings.roster.nodes = "1:2";
+  settings.roster.seeds = "127.0.0.1:9";
+  settings.roster.name = "a";
+  auto plan = make_roster_plan(options, {"algorithm"}, settings);
   REQUIRE(plan.epochs);
   CHECK(plan.epochs->rounds == 3);
   CHECK(plan.eval_every == 2);
@@ -106,7 +106,7 @@ TEST_CASE("local steps of one model: rounds are gradients, and the run's steps e
   options.outer_lr = 0.7;
   options.outer_momentum = 0.9;
   options.outer_nesterov = true;
-  plan = make_roster_plan(options, {"algorithm"}, roster);
+  plan = make_roster_plan(options, {"algorithm"}, settings);
   CHECK(plan.epochs->outer_step_rule->learning_rate == 0.7);
   CHECK(plan.epochs->outer_step_rule->momentum == 0.9);
   CHECK(plan.epochs->outer_step_rule->nesterov);

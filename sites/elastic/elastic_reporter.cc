@@ -1,0 +1,282 @@
+#include <sotto/sites/elastic/elastic_reporter.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/elapsed.h>
+#include <sotto/base/unix_time.h>
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using sites::EpochMember;
+using sites::EpochNode;
+using sites::EpochStanding;
+
+constexpr auto kReportAgain = 250ms;
+constexpr auto kTellStepAgain = 10s;
+constexpr auto kTellLeftOutAgain = 10s;
+/// What is waited for is looked at so often.
+constexpr auto kLookAgain = 50ms;
+
+std::string_view standing_name(EpochStanding standing) {
+  switch (standing) {
+    case EpochStanding::founding:
+      return "founding";
+    case EpochStanding::joining:
+      return "joining";
+    case EpochStanding::member:
+      return "member";
+    case EpochStanding::leaving:
+      return "leaving";
+    case EpochStanding::left:
+      return "left";
+    case EpochStanding::failed:
+      return "failed";
+  }
+  return "";
+}
+
+std::vector<std::string> names_of(const std::vector<EpochNode>& members) {
+  std::vector<std::string> names;
+  for (const EpochNode& member : members) {
+    names.push_back(member.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+ElasticReporter::ElasticReporter(const ElasticOptions& options, std::string settings,
+                                 std::size_t dimension, SiteListener listener)
+    : options_(options),
+      settings_(std::move(settings)),
+      dimension_(dimension),
+      listener_(std::move(listener)),
+      started_at_(unix_time()),
+      loss_(std::numeric_limits<double>::quiet_NaN()) {}
+
+void ElasticReporter::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const {
+  if (listener_) {
+    listener_({level, kind, std::move(text), {}, step_, {}});
+  }
+}
+
+bool ElasticReporter::tell_of_epoch(const EpochMember& member) {
+  const bool is_member = member.standing() == EpochStanding::member;
+  const bool changed = is_member != was_member_ || epoch_ != member.epoch();
+  if (is_member && std::exchange(epoch_, member.epoch()) != member.epoch()) {
+    told_ = {};  // the first step of each epoch is told
+    if (!was_member_) {
+      tell(SiteEvent::Level::info, SiteEvent::Kind::joined,
+           fmt::format("takes part, at step {} of the run", member.base()));
+    }
+    tell(SiteEvent::Level::info, SiteEvent::Kind::epoch_began,
+         fmt::format("epoch {} begins after step {}, with {} nodes: {}", member.epoch(),
+                     member.base(), member.members().size(),
+                     fmt::join(names_of(member.members()), ", ")));
+  }
+  if (was_member_ && member.standing() == EpochStanding::joining) {
+    ++put_out_;
+    tell(
+        SiteEvent::Level::warning, SiteEvent::Kind::put_out,
+        "the others went on without this node: it joins anew, and the gradient that it had offered "
+        "is left out");
+  }
+  if (is_member || member.standing() == EpochStanding::joining) {
+    was_member_ = is_member;
+  }
+  return changed;
+}
+
+void ElasticReporter::tell_of_step(const EpochMember& member) {
+  if (!was_member_ || step_ <= member.base() ||
+      (told_ != Clock::time_point() && Clock::now() - told_ < kTellStepAgain)) {
+    return;
+  }
+  told_ = Clock::now();
+  SiteEvent event = {
+      .kind = SiteEvent::Kind::round,
+      .text = fmt::format("epoch {} of {} nodes", member.epoch(), member.members().size()),
+      .round = step_,
+      .figures = {{"epoch", member.epoch()}, {"members", std::uint64_t{member.members().size()}}}};
+  if (std::isfinite(loss_)) {
+    event.text = fmt::format("loss {:.4f}, {}", loss_, event.text);
+    event.figures.push_back({"loss", loss_});
+  }
+  event.text += history_.text();
+  event.figures = history_.with_figures(std::move(event.figures));
+  if (listener_) {
+    listener_(event);
+  }
+}
+
+ElasticWait ElasticReporter::wait_now(const ElasticNodeParts& parts) const {
+  SeedStore* const store = parts.roster != nullptr ? parts.roster->store() : nullptr;
+  return wait_of({.member = parts.member,
+                  .node = parts.sight,
+                  .refused = parts.roster != nullptr ? parts.roster->refused() : 0,
+                  .again_after = options_.begin_again_after,
+                  .state = options_.state,
+                  .address = parts.roster != nullptr ? parts.roster->address() : "",
+                  .stored = store != nullptr ? std::optional(store->runs()) : std::nullopt,
+                  .hears = [&](const EpochNode& node) {
+                    return parts.links != nullptr && parts.links->is_greeted(node);
+                  }});
+}
+
+void ElasticReporter::tell_of_wait(const ElasticNodeParts& parts) {
+  if (Clock::now() - looked_ < kLookAgain) {
+    return;
+  }
+  looked_ = Clock::now();
+  wait_ = wait_now(parts);
+  const auto time = std::chrono::duration_cast<ElasticWaitWatch::Time>(looked_ - began_);
+  if (auto event = watch_.follow(wait_, time); event && listener_) {
+    event->round = step_;
+    listener_(*event);
+  }
+}
+
+void ElasticReporter::note(const sites::LeftOut& left_out) {
+  for (const auto& [name, count] : left_out.counts) {
+    untold_.counts[name] += count;
+  }
+  untold_.latest = std::max(untold_.latest, left_out.latest);
+}
+
+void ElasticReporter::tell_of_left_out() {
+  const bool lately =
+      left_out_told_ != Clock::time_point() && Clock::now() - left_out_told_ < kTellLeftOutAgain;
+  if (untold_.counts.empty() || lately || !listener_) {
+    return;
+  }
+  left_out_told_ = Clock::now();
+  std::vector<std::string> whose;
+  std::uint64_t all = 0;
+  for (const auto& [name, count] : untold_.counts) {
+    whose.push_back(fmt::format("{} of {}", count, name));
+    all += count;
+  }
+  listener_({.level = SiteEvent::Level::info,
+             .kind = SiteEvent::Kind::gradients_left_out,
+             .text = fmt::format("gradients did not come within the grace of {} s after those of "
+                                 "more than half, and are not whole in the means: {}; the latest "
+                                 "of step {}",
+                                 std::chrono::duration<double>(
+                                     options_.grace.value_or(std::chrono::milliseconds(0)))
+                                     .count(),
+                                 fmt::join(whose, ", "), untold_.latest),
+             .round = step_,
+             .figures = {{"gradients", all}, {"latest", untold_.latest}}});
+  untold_ = {};
+}
+
+void ElasticReporter::follow(const ElasticNodeParts& parts) {
+  bool changed = false;
+  if (parts.member != nullptr) {
+    step_ = parts.member->step();
+    changed = tell_of_epoch(*parts.member);
+    tell_of_step(*parts.member);
+  }
+  tell_of_wait(parts);
+  tell_of_left_out();
+  if (changed || Clock::now() - reported_ >= kReportAgain) {
+    refresh(parts);
+  }
+}
+
+void ElasticReporter::step_done(double loss, bool left_out) {
+  loss_ = loss;
+  left_out_ += left_out ? 1 : 0;
+}
+
+void ElasticReporter::evaluated(const ElasticNodeParts& parts, Round step,
+                                const Evaluation& quality) {
+  if (history_.reaches(step)) {
+    return;
+  }
+  HistoryPoint point;
+  point.round = step;
+  point.time_s = seconds_since(began_);
+  set_quality(point, quality);
+  if (parts.channels != nullptr) {
+    for (const ChannelTraffic& passed : parts.channels->traffic()) {
+      point.bytes_per_node += static_cast<double>(passed.bytes_sent);
+    }
+  }
+  SiteStanding standing;
+  if (parts.roster != nullptr) {
+    standing.nodes_up = static_cast<double>(parts.roster->report().up);
+  }
+  if (parts.member != nullptr) {
+    standing.epoch = static_cast<double>(parts.member->epoch());
+    standing.epoch_members = static_cast<double>(parts.member->members().size());
+  }
+  history_.add(point, standing, options_.observer);
+  refresh(parts);
+}
+
+void ElasticReporter::refresh(const ElasticNodeParts& parts) {
+  reported_ = Clock::now();
+  SiteReport report = present(parts);
+  if (options_.board != nullptr) {
+    options_.board->put(report);
+  }
+  board_.put(std::move(report));
+}
+
+SiteReport ElasticReporter::present(const ElasticNodeParts& parts) const {
+  SiteReport report;
+  report.name = options_.name;
+  report.phase = phase_;
+  report.settings = settings_;
+  report.rounds = options_.rounds;
+  report.dimension = dimension_;
+  report.training_loss = loss_;
+  report.started_at = started_at_;
+  report.site.round = step_;
+  report.site.incarnation = parts.incarnation;
+  report.site.has_model = was_member_;
+  if (const HistoryPoint* last = history_.last()) {
+    report.evaluation = *last;
+  }
+  std::set<std::string> members;
+  SiteEpochReport& epoch = report.epoch.emplace();
+  epoch.standing = standing_name(EpochStanding::joining);
+  epoch.waits_for = name_of(wait_.kind);
+  epoch.waits_s = seconds_since(began_) - std::chrono::duration<double>(watch_.since()).count();
+  epoch.lost = wait_.lost;
+  if (parts.member != nullptr) {
+    const EpochMember& member = *parts.member;
+    epoch.standing = standing_name(member.standing());
+    if (member.history() != sites::History{}) {
+      epoch.run = fmt::format("{:016x}{:016x}", member.history()[1], member.history()[0]);
+    }
+    epoch.epoch = member.epoch();
+    epoch.base = member.base();
+    epoch.members = names_of(member.members());
+    epoch.left_out = left_out_;
+    epoch.put_out = put_out_;
+    members.insert(epoch.members.begin(), epoch.members.end());
+  }
+  if (parts.channels != nullptr) {
+    report.address = parts.channels->address();
+  }
+  if (parts.roster != nullptr) {
+    report.roster = parts.roster->report();
+    for (SiteMember& member : report.roster->members) {
+      member.neighbour = member.name != options_.name && members.contains(member.name);
+    }
+  }
+  return report;
+}
+
+}  // namespace sotto

@@ -1,0 +1,105 @@
+// What a node of an all-reduce whose nodes come and go tells of itself: events as its standing
+// changes, reports, and evaluations.
+//
+// Thread safety: one thread at a time, but for report(), which any may ask. Ownership: the options
+// are the caller's and must outlive it.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/comm/channels.h>
+#include <sotto/sites/elastic/elastic_links.h>
+#include <sotto/sites/elastic/elastic_options.h>
+#include <sotto/sites/elastic/elastic_wait.h>
+#include <sotto/sites/elastic/node_sight.h>
+#include <sotto/sites/epochs/epoch_member.h>
+#include <sotto/sites/nodes/report/site_history.h>
+#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/run_roster.h>
+#include <sotto/trainers/tasks/task.h>
+
+namespace sotto {
+
+/// The parts of a node as far as they are there yet; null: not yet.
+struct ElasticNodeParts {
+  const sites::EpochMember* member = nullptr;  ///< the state machine
+  const Channels* channels = nullptr;          ///< to all others
+  RunRoster* roster = nullptr;                 ///< who is there
+  const ElasticLinks* links = nullptr;         ///< whom it hears
+  sites::Incarnation incarnation = 0;          ///< this process
+  NodeSight sight{};                           ///< what it sees of the others
+};
+
+class ElasticReporter {
+ public:
+  /// `settings` are those that nodes share, in words; `dimension` is the model's.
+  ElasticReporter(const ElasticOptions& options, std::string settings, std::size_t dimension,
+                  SiteListener listener);
+
+  /// Tells an event, with the run's step.
+  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const;
+  /// Tells what has changed since the last call, and makes a report if the last was long ago.
+  void follow(const ElasticNodeParts& parts);
+  /// Gradients that the member has seen left out, to be told at a bounded rate.
+  void note(const sites::LeftOut& left_out);
+  /// The node is in no run any more: it was not put out of the one before.
+  void forget_run() {
+    was_member_ = false;
+    epoch_ = 0;
+  }
+  /// What the node is at.
+  void enter(SitePhase phase) { phase_ = phase; }
+  /// A step has come to this: the loss of its batch, or NaN, and whether the gradient counts.
+  void step_done(double loss, bool left_out);
+  /// Notes how good the model is after `step` steps of the run, once.
+  void evaluated(const ElasticNodeParts& parts, Round step, const Evaluation& quality);
+  /// What keeps the node from its next step, as it is now.
+  ElasticWait wait_now(const ElasticNodeParts& parts) const;
+  /// Makes a report now.
+  void refresh(const ElasticNodeParts& parts);
+  /// The newest report. Any thread may ask.
+  SiteReport report() const { return board_.get(); }
+  /// The evaluations of this process.
+  const SiteHistory& history() const { return history_; }
+  /// When this process began.
+  std::chrono::steady_clock::time_point began() const { return began_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Whether the epoch, or whether this node is a member, has changed.
+  bool tell_of_epoch(const sites::EpochMember& member);
+  void tell_of_step(const sites::EpochMember& member);
+  void tell_of_wait(const ElasticNodeParts& parts);
+  void tell_of_left_out();
+  SiteReport present(const ElasticNodeParts& parts) const;
+
+  const ElasticOptions& options_;
+  const std::string settings_;
+  const std::size_t dimension_;
+  const SiteListener listener_;
+  const Clock::time_point began_ = Clock::now();
+  const double started_at_;
+  SitePhase phase_ = SitePhase::starting;
+  Round step_ = 0;
+  double loss_;
+  std::uint64_t left_out_ = 0;
+  std::uint64_t put_out_ = 0;
+  sites::Epoch epoch_ = 0;    ///< that was told of
+  bool was_member_ = false;   ///< as was told last
+  Clock::time_point told_{};  ///< when a step was told of last
+  Clock::time_point reported_{};
+  ElasticWait wait_;  ///< as it was looked at last
+  ElasticWaitWatch watch_;
+  sites::LeftOut untold_;  ///< gradients that are to be told of
+  Clock::time_point left_out_told_{};
+  Clock::time_point looked_{};
+  SiteHistory history_;
+  SiteBoard board_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,163 @@
+#include <sotto/sites/elastic/elastic_state.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view kElasticRunFormat = "epochs run 1";
+
+/// The settings without which a model, or what its rules remember, is another one. The others are
+/// of a run, and the next one may have others.
+std::string model_settings(const ElasticOptions& options, const ParameterLayout& layout) {
+  constexpr auto kOfModels =
+      std::to_array<std::string_view>({"parameters", "layout", "exchange", "step-rule",
+                                       "communication-interval", "outer-step-rule"});
+  AgreedSettings settings = agreed_settings(options, layout);
+  std::erase_if(settings, [&](const auto& setting) {
+    return std::ranges::find(kOfModels, setting.first) == kOfModels.end();
+  });
+  return settings_text(settings);
+}
+
+/// Bytes of the section of the site, as it is now.
+std::size_t bytes_of(const sites::EpochMember& member, const sites::EpochLocalSteps* local) {
+  return ByteBuffer::size_of([&](ByteBuffer& out) {
+    member.save(out);
+    if (local != nullptr) {
+      local->save(out);
+    }
+  });
+}
+
+/// Reads the section of the run; false where it breaks the format.
+bool read_run(std::span<const std::byte> section, std::span<const std::byte> site,
+              ElasticState& state) {
+  ByteReader in(section);
+  const bool known = in.read_string(kElasticRunFormat.size()) == kElasticRunFormat;
+  state.run[0] = in.read<std::uint64_t>();
+  state.run[1] = in.read<std::uint64_t>();
+  const auto model_bytes = in.read<std::uint64_t>();
+  if (!known || !in.finished() || model_bytes > site.size()) {
+    return false;
+  }
+  const auto model = site.first(static_cast<std::size_t>(model_bytes));
+  const auto rest = site.subspan(model.size());
+  state.model.assign(model.begin(), model.end());
+  state.local_rule.assign(rest.begin(), rest.end());
+  return true;
+}
+
+}  // namespace
+
+std::optional<ElasticState> read_elastic_state(SiteFolder& folder, const ElasticOptions& options,
+                                               const ParameterLayout& layout,
+                                               std::string& warning) {
+  const auto found = folder.read();
+  if (!found.ok()) {
+    throw Error("state", found.status().message());
+  }
+  if (!found->has_value()) {
+    return std::nullopt;
+  }
+  warning = (*found)->warning;
+  const SiteStateFile& file = (*found)->state;
+  if (const auto difference = first_difference(model_settings(options, layout), file.settings);
+      !difference.empty()) {
+    throw Error("state", fmt::format("the model in {} was kept under other settings: {}; give "
+                                     "these, or another folder",
+                                     (*found)->file, difference));
+  }
+  ElasticState state{.step = file.round};
+  if (!read_run(file.run, file.site, state)) {
+    throw Error("state", fmt::format("{} breaks the format: remove it, or give another folder",
+                                     (*found)->file));
+  }
+  return state;
+}
+
+ElasticStateWriter::ElasticStateWriter(SiteFolder* folder, const ElasticOptions& options,
+                                       const ParameterLayout& layout)
+    : folder_(folder),
+      every_(save_every_of(options)),
+      settings_(folder == nullptr ? std::string() : model_settings(options, layout)) {}
+
+void ElasticStateWriter::take(const sites::EpochMember& member,
+                              const sites::EpochLocalSteps* local) {
+  take(
+      member.applied(), member.history(), [&](ByteBuffer& out) { member.save(out); }, local);
+}
+
+void ElasticStateWriter::take(Round step, const sites::History& run_of,
+                              const std::function<void(ByteBuffer&)>& model,
+                              const sites::EpochLocalSteps* local) {
+  ByteBuffer site(std::move(file_.site));
+  model(site);
+  const std::uint64_t model_bytes = site.bytes().size();
+  if (local != nullptr) {
+    local->save(site);
+  }
+  ByteBuffer run;
+  run.write_string(kElasticRunFormat);
+  run.write(run_of[0]);
+  run.write(run_of[1]);
+  run.write(model_bytes);
+  step_ = step;
+  file_ = {.round = step_,
+           .settings = settings_,
+           .site = std::move(site).take(),
+           .run = std::move(run).take()};
+}
+
+Status ElasticStateWriter::keep(const sites::EpochMember& member,
+                                const sites::EpochLocalSteps* local) {
+  if (folder_ == nullptr || every_ == 0 || !thread_.idle()) {
+    return {};
+  }
+  const Round step = member.applied();
+  // One that is put out may come back to a run that has made fewer steps.
+  const bool due = step >= step_ + every_ || step < step_;
+  if (!thread_.written().ok() || !due) {
+    return thread_.written();
+  }
+  if (!thread_.make_room(file_.site, bytes_of(member, local))) {
+    return {};  // a step after this one copies
+  }
+  take(member, local);
+  thread_.write([this] { return folder_->write(file_); });
+  return {};
+}
+
+Status ElasticStateWriter::save(Round step, const std::function<void()>& take) {
+  if (folder_ == nullptr || every_ == 0) {
+    return {};
+  }
+  thread_.settle({});
+  if (!thread_.written().ok() || step == step_) {
+    return thread_.written();
+  }
+  take();
+  return folder_->write(file_);
+}
+
+Status ElasticStateWriter::save(const sites::EpochMember& member,
+                                const sites::EpochLocalSteps* local) {
+  return save(member.applied(), [&] { take(member, local); });
+}
+
+Status ElasticStateWriter::save(const ElasticState& state, const sites::EpochLocalSteps* local) {
+  return save(state.step, [&] {
+    take(
+        state.step, state.run,
+        [&](ByteBuffer& out) { out.append(std::span<const std::byte>(state.model)); }, local);
+  });
+}
+
+}  // namespace sotto

@@ -1,0 +1,76 @@
+#include "internal/kept_model.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+using Level = SiteEvent::Level;
+
+}  // namespace
+
+KeptModel::KeptModel(SiteFolder* folder, const ElasticOptions& options,
+                     const ParameterLayout& layout, sites::EpochLocalSteps* local,
+                     ElasticReporter& reporter)
+    : folder_(folder),
+      options_(options),
+      layout_(layout),
+      local_(local),
+      reporter_(reporter),
+      writer_(folder, options, layout) {}
+
+void KeptModel::read() {
+  if (folder_ == nullptr) {
+    return;
+  }
+  next_ = read_elastic_state(*folder_, options_, layout_, warning_);
+  if (next_) {
+    writer_.loaded(next_->step);
+  }
+  if (next_ && local_ != nullptr) {
+    ByteReader in(next_->local_rule);
+    Status status = local_->load(in);
+    if (!status.ok() || !in.finished()) {
+      throw Error("state", fmt::format("what the rule of local steps remembers is not read: {}",
+                                       status.ok() ? "it is too long" : status.message()));
+    }
+  }
+}
+
+void KeptModel::keep_of(const sites::EpochMember& member) {
+  if (const Round step = member.applied(); step > 0) {
+    ByteBuffer model;
+    member.save(model);
+    next_ = {.step = step, .run = member.history(), .model = std::move(model).take()};
+  }
+}
+
+void KeptModel::tell() const {
+  if (!warning_.empty()) {
+    reporter_.tell(Level::warning, SiteEvent::Kind::state_damaged, warning_);
+  }
+  if (next_) {
+    reporter_.tell(Level::info, SiteEvent::Kind::started,
+                   fmt::format("has a model of step {} in its folder", next_->step));
+  }
+}
+
+void KeptModel::write(const sites::EpochMember* member, bool now) {
+  Status status;
+  if (member != nullptr) {
+    status = now ? writer_.save(*member, local_) : writer_.keep(*member, local_);
+  } else if (next_ && now) {
+    status = writer_.save(*next_, local_);
+  }
+  if (!status.ok() && !std::exchange(told_unsaved_, true)) {
+    reporter_.tell(Level::warning, SiteEvent::Kind::state_not_saved,
+                   fmt::format("the model is not written any more: {}", status.message()));
+  }
+}
+
+}  // namespace sotto

@@ -1,0 +1,429 @@
+#include <sotto/sites/nodes/run_roster.h>
+
+#include <algorithm>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/comm/shared_store.h>
+
+namespace sotto {
+namespace {
+
+using namespace std::chrono_literals;
+using sites::NodePhase;
+using sites::RosterMember;
+using sites::RosterStanding;
+
+constexpr auto kLookEvery = 20ms;
+constexpr auto kTickEvery = 100ms;
+/// Datagrams that are taken in at once, and the time for it: others wait for the roster meanwhile.
+constexpr int kMostAtOnce = 256;
+constexpr auto kLongestAtOnce = 10ms;
+/// Times that a goodbye is sent, as nobody asks for one that is lost; and the time between two.
+constexpr int kGoodbyes = 3;
+constexpr auto kGoodbyePause = 10ms;
+/// Events that wait to be told.
+constexpr std::size_t kMostNews = 1024;
+
+std::string_view state_of(const RosterMember& member) {
+  switch (member.entry.phase) {
+    case NodePhase::gone:
+    case NodePhase::ended:
+      return "gone";
+    case NodePhase::leaving:
+      return member.suspected ? "lost" : "leaving";
+    case NodePhase::up:
+      return member.suspected  ? "lost"
+             : member.conflict ? "conflict"
+             : member.heard    ? "up"
+                               : "unheard";
+  }
+  return "gone";
+}
+
+/// Where this node listens. With a store it is where the others reach it, as far as that can be
+/// seen: by the route to the store's server, or by the default route.
+DatagramPlace place_of(const RosterOptions& options, const std::string& listen) {
+  DatagramPlace place{.listen = listen,
+                      .seeds = options.seeds,
+                      .beyond_loopback = !options.key.is_open() || options.insecure};
+  if (by_store(options)) {
+    const std::string server = server_of_store(options.seeds.front());
+    place.seeds.clear();
+    place.towards = server.empty() && place.beyond_loopback ? std::string(kAnywhere) : server;
+    place.known_within = options.store_patience;
+  }
+  return place;
+}
+
+/// The store of the seeds; null: they are addresses.
+std::unique_ptr<SeedStore> store_of(const RosterOptions& options, sites::SeedLease own) {
+  if (!by_store(options)) {
+    return nullptr;
+  }
+  const std::string& url = options.seeds.front();
+  return std::make_unique<SeedStore>(
+      [url](StopRequest stop) { return make_shared_store("seeds", url, std::move(stop)); },
+      options.key, std::move(own),
+      SeedStoreOptions{.url = url, .patience = options.store_patience});
+}
+
+sites::RosterSetup roster_setup(const RosterOptions& options, const std::string& name,
+                                sites::Incarnation incarnation, std::uint32_t life,
+                                const std::string& address, const std::string& settings) {
+  return {.name = name,
+          .incarnation = incarnation,
+          .life = life,
+          .address = address,
+          .seeds = by_store(options) ? std::vector<std::string>() : options.seeds,
+          .awaits_seeds = by_store(options),
+          .least = options.least,
+          .most = options.most,
+          .settings = fmt::format("nodes={}:{}\n{}", options.least, options.most, settings)};
+}
+
+/// What this node's settings and those of another run differ in.
+std::string words_of(const sites::OtherRun& other) {
+  const std::string& line = other.line;
+  const std::size_t at = std::min(line.find('='), line.size());
+  return fmt::format("the run at {} has other settings: {}", other.address,
+                     line.empty() ? "compare the command lines of its nodes with this one's"
+                                  : fmt::format("{} is {} here", line.substr(0, at),
+                                                line.substr(std::min(at + 1, line.size()))));
+}
+
+}  // namespace
+
+RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
+                     const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,
+                     std::shared_ptr<AllowList> list, const std::string& settings,
+                     RosterReach reach)
+    : options_(options),
+      name_(name),
+      list_(std::move(list)),
+      datagrams_(place_of(options, listen), options.key.derived("sotto datagrams")),
+      address_(datagrams_.address()),
+      store_(store_of(options, {.name = name, .incarnation = incarnation, .address = address_})),
+      roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
+      view_(roster_.view()),
+      peers_(name, reach),
+      service_("a roster", kLookEvery, [this] { work(); }) {
+  const auto lock = service_.pause();
+  tell(SiteEvent::Level::info, SiteEvent::Kind::joining,
+       fmt::format("as {} at {}: looks for other nodes, {} at least", name_, address_,
+                   options_.least));
+}
+
+void RunRoster::work() {
+  bool heard = false;
+  const Deadline enough = Deadline::after(kLongestAtOnce);
+  for (int taken = 0; taken < kMostAtOnce && !enough.expired(); ++taken) {
+    const auto received = datagrams_.receive(Deadline::after({}));
+    if (!received) {
+      break;
+    }
+    heard = true;
+    // What is malformed changes nothing, and comes from one that has the run's key.
+    (void)roster_.receive(received->from, received->message, now());
+  }
+  const bool due = Clock::now() - ticked_ >= kTickEvery;
+  if (!heard && !due) {
+    return;
+  }
+  if (due) {
+    ticked_ = Clock::now();
+    follow_store();
+    note_own_seeds();
+    roster_.tick(now());
+  }
+  send_released();
+  view_ = roster_.view();
+  follow_view();
+  note_changes();
+  note_count();
+  note_other();
+  note_strangers();
+  note_search();
+}
+
+void RunRoster::follow_store() {
+  if (!store_) {
+    return;
+  }
+  store_->hurry(searches());
+  for (SiteEvent& event : store_->news()) {
+    tell(event.level, event.kind, std::move(event.text));
+  }
+  auto seeds = store_->seeds();
+  if (seeds && (from_store_ != *seeds || !std::exchange(store_answered_, true))) {
+    from_store_ = std::move(*seeds);
+    roster_.set_seeds(from_store_, now());
+  }
+}
+
+bool RunRoster::searches() const {
+  return waits_ || view_.standing == RosterStanding::joining || view_.up < options_.least;
+}
+
+void RunRoster::note_own_seeds() {
+  for (const std::string& seed : view_.asked) {
+    if (datagrams_.is_alone_at(seed)) {
+      roster_.note_own_seed(seed, now());
+    }
+  }
+}
+
+void RunRoster::send_released() {
+  for (const sites::RosterDatagram& released : roster_.released()) {
+    datagrams_.send(released.to, released.message);
+  }
+}
+
+void RunRoster::follow_view() {
+  if (!peers_.follow(view_, now())) {
+    return;
+  }
+  std::vector<TrustedPeer> lines = list_->peers();
+  std::erase_if(lines, [](const TrustedPeer& line) { return line.rank != 0; });
+  for (const auto& [name, peer] : peers_.peers()) {
+    lines.push_back({.rank = peer.rank,
+                     .name = name,
+                     .key = options_.key.node_keys(name).public_key,
+                     .address = peer.address});
+  }
+  list_->update_allow_list(std::move(lines));
+}
+
+void RunRoster::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
+                     std::string peer) {
+  if (news_.size() < kMostNews) {
+    news_.push_back({level, kind, std::move(text), std::move(peer), {}, {}});
+  }
+}
+
+void RunRoster::note_changes() {
+  std::map<std::string, Seen> seen;
+  for (const RosterMember& member : view_.members) {
+    if (!member.heard && !member.conflict) {
+      continue;  // others list it, and it may have died before this process began
+    }
+    const std::string& name = member.entry.name;
+    const Seen now{.incarnation = member.entry.incarnation, .state = state_of(member)};
+    const auto known = seen.find(name);
+    if (name != name_ && (known == seen.end() || now.state == "up" || now.state == "conflict")) {
+      seen[name] = now;
+    }
+  }
+  for (const auto& [name, now] : seen) {
+    const auto before = seen_.find(name);
+    const bool fresh = before == seen_.end() || before->second.incarnation != now.incarnation;
+    if (!fresh && before->second.state == now.state) {
+      continue;
+    }
+    if (now.state == "up") {
+      tell(SiteEvent::Level::info, SiteEvent::Kind::node_came,
+           fresh ? "takes part" : "answers again", name);
+    } else if (now.state == "lost") {
+      tell(SiteEvent::Level::warning, SiteEvent::Kind::node_lost, "does not answer any more", name);
+    } else if (now.state == "conflict") {
+      tell(SiteEvent::Level::warning, SiteEvent::Kind::node_conflict,
+           "two processes have this name: nobody exchanges with it until one has ended", name);
+    } else if (!fresh) {
+      tell(SiteEvent::Level::info, SiteEvent::Kind::node_left,
+           now.state == "leaving" ? "is about to leave" : "has left", name);
+    }
+  }
+  seen_ = std::move(seen);
+}
+
+void RunRoster::note_count() {
+  const bool few = view_.up < options_.least;
+  if (view_.standing == RosterStanding::up && few != std::exchange(few_, few)) {
+    const std::string count =
+        fmt::format("{} up, as seen here, and at least {} are to be", view_.up, options_.least);
+    tell(few ? SiteEvent::Level::warning : SiteEvent::Level::info,
+         few ? SiteEvent::Kind::nodes_few : SiteEvent::Kind::nodes_enough, count);
+  }
+}
+
+void RunRoster::note_other() {
+  if (view_.other && view_.standing != RosterStanding::other && other_ != view_.other) {
+    other_ = view_.other;
+    tell(SiteEvent::Level::warning, SiteEvent::Kind::other_settings, words_of(*other_));
+  }
+}
+
+void RunRoster::note_strangers() {
+  for (const sites::OtherRun& one : view_.strangers) {
+    if (std::ranges::find(strangers_, one.address, &sites::OtherRun::address) == strangers_.end()) {
+      tell(SiteEvent::Level::warning, SiteEvent::Kind::other_settings,
+           fmt::format(
+               "{}; a lease in the store names that address, and its node may be gone: it is "
+               "not asked any more unless the lease is renewed",
+               words_of(one)));
+    }
+  }
+  strangers_ = view_.strangers;
+}
+
+void RunRoster::note_search() {
+  std::vector<std::string> unknown;
+  for (const std::string& seed : view_.silent) {
+    if (!datagrams_.knows(seed)) {
+      unknown.push_back(seed);
+    }
+  }
+  for (SiteEvent& event : search_.due(now(), {.few = searches(),
+                                             .alone = view_.up <= 1,
+                                             .address = address_,
+                                             .asked = view_.asked,
+                                             .silent = view_.silent,
+                                             .unknown = std::move(unknown),
+                                             .refused = datagrams_.refused(),
+                                             .by_store = store_ != nullptr})) {
+    tell(event.level, event.kind, std::move(event.text));
+  }
+}
+
+Status RunRoster::standing() const {
+  const auto lock = service_.pause();
+  if (Status status = store_ ? store_->standing() : Status(); !status.ok()) {
+    return status;
+  }
+  switch (view_.standing) {
+    case RosterStanding::other:
+      return {Fault::unexpected, words_of(*view_.other)};
+    case RosterStanding::full:
+      return {Fault::unexpected,
+              fmt::format("the run has {} nodes, as many as it may have: start this one again when "
+                          "one has left",
+                          options_.most)};
+    case RosterStanding::duplicate:
+      return {Fault::unexpected,
+              fmt::format("another process named {} takes part: give each node a name of its own",
+                          name_)};
+    default:
+      break;
+  }
+  if (waits_ && view_.other && view_.other->goes_before) {
+    return {Fault::unexpected, words_of(*view_.other)};  // two runs would wait beside each other
+  }
+  return {};
+}
+
+bool RunRoster::may_begin(std::chrono::milliseconds alone_after) const {
+  const auto lock = service_.pause();
+  const bool alone = view_.up == 1 && (options_.seeds.empty() || now() >= alone_after);
+  return view_.standing == RosterStanding::up && view_.up >= options_.least &&
+         (alone || !peers_.peers().empty());
+}
+
+Status RunRoster::await_nodes(const std::atomic<bool>* stop, std::chrono::milliseconds alone_after,
+                              const std::function<void()>& meanwhile) {
+  set_waiting(true);
+  while (!may_begin(alone_after)) {
+    if (Status status = standing(); !status.ok()) {
+      return status;
+    }
+    if (stop != nullptr && *stop) {
+      return {Fault::stopped, "was told to stop before enough nodes were there"};
+    }
+    meanwhile();
+    std::this_thread::sleep_for(kLookEvery);
+  }
+  set_waiting(false);
+  return {};
+}
+
+void RunRoster::set_waiting(bool waits) {
+  const auto lock = service_.pause();
+  waits_ = waits;
+}
+
+SiteRosterReport RunRoster::report() const {
+  const auto lock = service_.pause();
+  SiteRosterReport report{.least = options_.least, .most = options_.most, .up = view_.up};
+  for (const RosterMember& member : view_.members) {
+    report.members.push_back({.name = member.entry.name,
+                              .address = member.entry.address,
+                              .state = std::string(state_of(member)),
+                              .neighbour = member.neighbour});
+  }
+  return report;
+}
+
+sites::RosterView RunRoster::view() const {
+  const auto lock = service_.pause();
+  return view_;
+}
+
+bool RunRoster::has_first_seed() {
+  const auto lock = service_.pause();
+  return options_.seeds.empty() || (!store_ && datagrams_.is_at(options_.seeds.front()));
+}
+
+std::uint64_t RunRoster::refused() const {
+  const auto lock = service_.pause();
+  return datagrams_.refused();
+}
+
+std::vector<sites::DrainingPeer> RunRoster::draining() const {
+  const auto lock = service_.pause();
+  return peers_.draining(view_);
+}
+
+std::size_t RunRoster::others_up() const {
+  const auto lock = service_.pause();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(view_.members, [this](const RosterMember& member) {
+        return member.entry.phase == NodePhase::up && !member.suspected &&
+               member.entry.name != name_;
+      }));
+}
+
+void RunRoster::keep(const std::string& peer) {
+  const auto lock = service_.pause();
+  peers_.keep(peer);
+}
+
+std::vector<SiteEvent> RunRoster::news() {
+  const auto lock = service_.pause();
+  return std::exchange(news_, {});
+}
+
+void RunRoster::list_again() {
+  const auto lock = service_.pause();
+  list_->update_allow_list(list_->peers());
+}
+
+void RunRoster::leave() {
+  const auto lock = service_.pause();
+  if (store_) {
+    store_->leave();
+  }
+  roster_.leave(now());
+  roster_.tick(now());
+  send_released();
+}
+
+void RunRoster::note_end() {
+  const auto lock = service_.pause();
+  run_is_over_ = true;
+}
+
+RunRoster::~RunRoster() {
+  const auto lock = service_.pause();
+  roster_.depart(now(), run_is_over_);
+  const std::vector<sites::RosterDatagram> goodbyes = roster_.released();
+  for (int sent = 0; sent < kGoodbyes && !goodbyes.empty(); ++sent) {
+    std::this_thread::sleep_for(sent > 0 ? kGoodbyePause : 0ms);
+    for (const sites::RosterDatagram& goodbye : goodbyes) {
+      datagrams_.send(goodbye.to, goodbye.message);
+    }
+  }
+}
+
+}  // namespace sotto

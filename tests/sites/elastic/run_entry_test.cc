@@ -1,0 +1,75 @@
+// How a node comes into a run, as far as it has met nobody: what is refused, and votes in a folder.
+#include "../../../sites/elastic/internal/run_entry.h"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+
+#include "support/scratch.h"
+
+namespace sotto::test::run_entry_test {
+
+namespace {
+
+/// A node with these options, and the votes in their folder.
+struct Node {
+  explicit Node(ElasticOptions given) : options(std::move(given)) {}
+
+  ElasticOptions options;
+  std::vector<float> parameters = std::vector<float>(5);
+  ParameterLayout layout = complete_layout({}, parameters.size());
+  FoundingVotes votes{options.state, options.name};
+  OwedStep owed{};
+  ElasticReporter reporter{options, "", parameters.size(), {}};
+  RunEntry entry{{.options = options,
+                  .parameters = parameters,
+                  .layout = layout,
+                  .incarnation = 7,
+                  .votes = votes,
+                  .owed = owed,
+                  .reporter = reporter,
+                  .clock = [] { return sites::EpochTime(1); }}};
+};
+
+ElasticOptions options_of(const std::string& state) {
+  ElasticOptions options;
+  options.name = "a";
+  options.step_rule = {.rule = "adam", .learning_rate = 0.05};
+  options.state = state;
+  options.roster.seeds = {"127.0.0.1:1"};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("run entries: what a member refuses is refused before anybody is met") {
+  ElasticOptions refused = options_of("");
+  refused.compressor = "nothing";
+  CHECK_THROWS_AS(Node{refused}, Error);
+  const Node node(options_of(""));
+  CHECK(node.entry.member() == nullptr);
+  CHECK_FALSE(node.entry.founded());
+  CHECK_FALSE(node.entry.is_empty());
+  CHECK_FALSE(node.entry.took_part());
+}
+
+TEST_CASE("run entries: votes count, but for those of a run that may be followed by another") {
+  const Scratch scratch;
+  const ElasticOptions options = options_of((scratch.path() / "node").string());
+  CHECK(FoundingVotes(options.state, "a").keep(std::vector<std::byte>(3)).ok());
+  CHECK(Node(options).entry.founded());
+  ElasticOptions again = options;
+  again.begin_again_after = std::chrono::milliseconds(300);
+  CHECK(Node(again).entry.founded());
+  CHECK(Node(options).entry.note_end({.steps = 4, .all_left = true}).ok());
+  CHECK(Node(options).entry.founded());
+  CHECK_FALSE(Node(again).entry.founded());
+}
+
+}  // namespace sotto::test::run_entry_test
