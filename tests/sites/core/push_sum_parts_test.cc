@@ -41,16 +41,22 @@ struct Site {
   std::unique_ptr<Compressor> compressor = make_compressor("none");
   PullBound bound{{}, {}};
   PushSumModel model{z, host_ops()};
-  PushSumTaking taking{model, bound, *compressor, {}, 0.5F};
+  PushSumTaking taking{model, bound, *compressor, {}, 1};
 
   Site() {
     model.begin();
     taking.rearrange(std::vector<std::size_t>{Mixing::kNobody});
   }
   TakenIn take(const ShareHeader& header, Credit credit = Credit::whole) {
-    const auto taken = taking.take_in(0, payload_of(header, {2, 4}), credit);
+    const auto taken = taking.take_in(0, payload_of(header, {2, 4}), {.credit = credit});
     REQUIRE(taken.ok());
     return *taken;
+  }
+  /// Gives a parcel with these floats, which is not taken from the model.
+  void give(const ShareHeader& header, const std::vector<float>& values) {
+    const auto payload = std::make_shared<const std::vector<std::byte>>(payload_of(header, values));
+    const std::vector<Addressee> to = {{.peer = 0}};
+    taking.note_given(payload, header.mass, to);
   }
 };
 
@@ -87,7 +93,7 @@ TEST_CASE("what is given away and taken in again is the model of before") {
   REQUIRE(payload.ok());
   site.model.gave(0.5);
   CHECK(site.model.mass() == 0.5);
-  REQUIRE(site.taking.take_in(0, **payload, Credit::whole).ok());
+  REQUIRE(site.taking.take_in(0, **payload, {}).ok());
   REQUIRE(site.model.fold().ok());
   CHECK(site.model.mass() == 1);
   CHECK(site.z == std::vector<float>{2, 4});
@@ -112,13 +118,44 @@ TEST_CASE("a last parcel counts once for each process of its sender") {
 
 TEST_CASE("minted mass counts as what this site gave") {
   Site site;
-  site.taking.note_given(0.25);
+  CHECK(site.take({.share = 1, .mass = 4}).counted == 0);  // nothing was given
+  site.give({.share = 0.5, .mass = 0.25}, {8, 16});
   const TakenIn minted = site.take({.share = 1, .mass = 4});
   CHECK(minted.mass == 4);
   CHECK(minted.counted == 0.25);
   CHECK(minted.influence.excess == 3.75);
   CHECK(site.take({.share = 0.5, .mass = 0.5}, Credit::nothing).counted == 0);
   CHECK(site.model.mass() == 1.25);
+  REQUIRE(site.model.fold().ok());
+  CHECK(site.z[0] == doctest::Approx((2 + 0.5 * 8) / 1.25));  // as it was given, whatever it was
+}
+
+TEST_CASE("a parcel whose mass does not count moves the model as far as one whose mass does") {
+  std::vector<float> with_mass;
+  for (const Credit credit : {Credit::whole, Credit::pull}) {
+    Site site;
+    REQUIRE(site.model.move_by(1, std::vector<float>{2, 4}, std::vector<float>{1, 1}).ok());
+    const TakenIn taken = site.take({.share = 0.5, .mass = 0.5}, credit);
+    REQUIRE(site.model.fold().ok());
+    CHECK(taken.counted == (credit == Credit::whole ? 0.5 : 0));
+    CHECK(site.model.mass() == (credit == Credit::whole ? 1.5 : 1));
+    with_mass = with_mass.empty() ? site.z : with_mass;
+    CHECK(site.z[0] == doctest::Approx(with_mass[0]));
+    CHECK(site.z[1] == doctest::Approx(with_mass[1]));
+  }
+}
+
+TEST_CASE("the pull of an old parcel is damped, and its mass counts whole") {
+  Site site;
+  REQUIRE(site.model.move_by(1, std::vector<float>{2, 4}, std::vector<float>{1, 1}).ok());
+  const float before = site.z[0];
+  const auto taken =
+      site.taking.take_in(0, payload_of({.share = 0.5, .mass = 0.5}, {2, 4}), {.part = 0.125});
+  REQUIRE(taken.ok());
+  REQUIRE(site.model.fold().ok());
+  CHECK(site.model.mass() == 1.5);
+  const float model = 2;
+  CHECK(site.z[0] == doctest::Approx(before + 0.125F * (model - before) / 3));
 }
 
 }  // namespace sotto::test::push_sum_parts_test
