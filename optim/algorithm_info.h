@@ -118,6 +118,8 @@ struct AlgorithmInfo {
   int most_nodes = std::numeric_limits<int>::max();
   /// The treatment of nodes with step settings that have come to differ.
   SettingsAgreement agreement = SettingsAgreement::expected;
+  /// Encodings of the whole model in one frame.
+  int encodings_a_frame = 1;
   /// The exchanges of a round, if they are so regular that a stand-in can play them.
   ExchangePattern pattern = ExchangePattern::irregular;
   /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
