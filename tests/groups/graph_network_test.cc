@@ -379,6 +379,46 @@ TEST_CASE("a cache leaves out the rows with the smallest gradients, until they a
   CHECK(other.load(wrong).fault() == Fault::malformed);
 }
 
+TEST_CASE("a cache leaves out its share of the rows where their gradients tie") {
+  constexpr std::size_t kRows = 100;
+  HaloLists lists = {.out = {{.position = 1, .rows = {}}}, .in = {}, .longest = kRows, .digest = 0};
+  for (std::uint32_t row = 0; row < kRows; ++row) {
+    lists.out[0].rows.push_back(row);
+  }
+  RandomStream draws({.seed = kGraphSeed, .rank = 2, .purpose = Purpose::test});
+  CAPTURE(kGraphSeed);
+  for (const auto& [share, left_out] :
+       {std::pair(0.0, 0U), std::pair(0.29, 29U), std::pair(0.5, 50U), std::pair(1.0, 100U)}) {
+    for (const std::uint64_t values : {1, 2, 3, 40}) {
+      CAPTURE(share);
+      CAPTURE(values);
+      HaloCache cache(kRows, lists, {.share = share, .most_age = 8});
+      std::vector<float> norms(kRows);
+      (void)cache.choose(norms);
+      std::vector<std::pair<float, std::size_t>> order;
+      for (std::size_t row = 0; row < kRows; ++row) {
+        norms[row] = static_cast<float>(draws.below(values));
+        order.emplace_back(norms[row], row);
+      }
+      std::ranges::sort(order);
+      const auto flags = cache.choose(norms);
+      for (std::size_t at = 0; at < kRows; ++at) {
+        CHECK(flags[order[at].second] == (at < left_out ? 0 : 1));
+      }
+      CHECK(cache.kept() == left_out);
+    }
+  }
+}
+
+TEST_CASE("a cache sends rows whose gradients are not finite, whatever its share") {
+  const HaloLists lists = {
+      .out = {{.position = 1, .rows = {0, 1, 2}}}, .in = {}, .longest = 3, .digest = 0};
+  HaloCache cache(3, lists, {.share = 1, .most_age = 8});
+  (void)cache.choose(std::vector<float>(3));
+  const auto flags = cache.choose(std::vector<float>{1, NAN, INFINITY});
+  CHECK(std::vector<int>(flags.begin(), flags.end()) == std::vector<int>{0, 1, 1});
+}
+
 TEST_CASE("a graph network goes on from what it saved, with the same bits") {
   const RatedGraph graph = drawn_graph(3);
   GraphNetworkOptions options = kNetwork;
