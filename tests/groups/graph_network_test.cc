@@ -489,6 +489,30 @@ TEST_CASE("graphs that do not fit a network are refused") {
         "total_weight");
   CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.edges[0].second = 99; }) ==
         "edges");
+  CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.edges.emplace_back(7, 7); }) ==
+        "edges");
+  CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) {
+          graph.edges.push_back(graph.edges[3]);
+        }) == "edges");
+}
+
+TEST_CASE("an edge that stands twice, or leads to where it begins, is refused by name") {
+  const GraphPart part = graph_part({}, std::vector<int>(4), 1, 0);
+  const std::vector<std::uint32_t> row_of = {0, 1, 2, 3};
+  using Edge = std::pair<std::uint32_t, std::uint32_t>;
+  const auto value = [&](const std::vector<Edge>& edges) -> std::string {
+    try {
+      (void)PartMatrix(part, edges, row_of);
+    } catch (const Error& error) {
+      CHECK(error.field() == "edges");
+      return error.value().value_or("");
+    }
+    return {};
+  };
+  CHECK(value({{0, 1}, {2, 1}, {3, 0}}).empty());
+  CHECK(value({{0, 1}, {2, 1}, {0, 1}}) == "0-1");
+  CHECK(value({{0, 1}, {2, 1}, {1, 2}}) == "1-2");
+  CHECK(value({{0, 1}, {3, 3}}) == "3-3");
 }
 
 }  // namespace sotto::test::graph_network_test
