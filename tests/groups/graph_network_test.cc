@@ -389,7 +389,7 @@ TEST_CASE("a cache leaves out its share of the rows where their gradients tie") 
   CAPTURE(kGraphSeed);
   for (const auto& [share, left_out] :
        {std::pair(0.0, 0U), std::pair(0.29, 29U), std::pair(0.5, 50U), std::pair(1.0, 100U)}) {
-    for (const std::uint64_t values : {1, 2, 3, 40}) {
+    for (const std::uint64_t values : {1U, 2U, 3U, 40U}) {
       CAPTURE(share);
       CAPTURE(values);
       HaloCache cache(kRows, lists, {.share = share, .most_age = 8});
