@@ -99,9 +99,10 @@ std::span<const std::string> budget_encodings() {
 BudgetedCompressor compressor_within(std::size_t most_bytes,
                                      std::span<const std::vector<float>> samples,
                                      const ParameterLayout& layout,
-                                     std::span<const std::string> encodings, ContractKind need) {
-  check(!samples.empty() && !layout.empty() && !encodings.empty(),
-        "there are samples, tensors and encodings");
+                                     std::span<const std::string> encodings, ContractKind need,
+                                     std::size_t vectors) {
+  check(!samples.empty() && !layout.empty() && !encodings.empty() && vectors > 0,
+        "there are samples, tensors, encodings and a vector to send");
   if (layout.size() > 1) {
     require_names(layout);
   }
@@ -116,10 +117,11 @@ BudgetedCompressor compressor_within(std::size_t most_bytes,
     options.push_back(options_of(tensor, samples, compressors));
     fewest += std::ranges::min(options.back(), {}, &EncodingOption::bytes).bytes;
   }
-  const auto chosen = allocate_bytes(options, most_bytes);
+  const auto chosen = allocate_bytes(options, most_bytes / vectors);
   if (!chosen) {
     refuse("compressor", fmt::format("auto:{}", most_bytes),
-           fmt::format("the model's {} tensors take {} bytes at least", layout.size(), fewest));
+           fmt::format("the model's {} tensors take {} bytes at least", layout.size(),
+                       vectors * fewest));
   }
   double lost = 0;
   double whole = 0;
@@ -133,7 +135,7 @@ BudgetedCompressor compressor_within(std::size_t most_bytes,
                            .relative_error = whole > 0 ? std::sqrt(lost / whole) : 0};
   found.bytes =
       make_compressor(found.spec, need, host_ops(), layout)->max_bytes(dimension_of(layout));
-  check(found.bytes <= most_bytes, "what was chosen fits");
+  check(found.bytes <= most_bytes / vectors, "what was chosen fits");
   return found;
 }
 

@@ -29,15 +29,16 @@ struct BudgetedCompressor {
   double relative_error = 0;  ///< √(Σ‖C(v) − v‖² / Σ‖v‖²) over the samples; 0 where all are zero
 };
 
-/// Chooses one of `encodings` for each tensor of `layout`, so that an encoding of the whole vector
-/// takes `most_bytes` at most. `samples` are vectors like those that will be sent, as long as the
-/// layout, finite, one at least. `need` is the form that the algorithm asks for (make_compressor).
-/// Throws Error (field `compressor`) where even the shortest encodings do not fit, and for names of
-/// tensors that no rule can be written for.
+/// Chooses one of `encodings` for each tensor of `layout`, so that `vectors` encodings of the whole
+/// vector take `most_bytes` at most together. `samples` are vectors like those that will be sent,
+/// as long as the layout, finite, one at least. `need` is the form that the algorithm asks for
+/// (make_compressor). Throws Error (field `compressor`) where even the shortest encodings do not
+/// fit, and for names of tensors that no rule can be written for.
 BudgetedCompressor compressor_within(std::size_t most_bytes,
                                      std::span<const std::vector<float>> samples,
                                      const ParameterLayout& layout,
                                      std::span<const std::string> encodings = budget_encodings(),
-                                     ContractKind need = ContractKind::any);
+                                     ContractKind need = ContractKind::any,
+                                     std::size_t vectors = 1);
 
 }  // namespace sotto

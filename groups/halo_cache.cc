@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,11 @@ namespace sotto {
 namespace {
 
 constexpr std::uint32_t kNeverSent = std::numeric_limits<std::uint32_t>::max();
+
+/// A norm's place in an order. A NaN has none; its row is sent, and refused.
+float comparable(float norm) {
+  return std::isnan(norm) ? std::numeric_limits<float>::infinity() : norm;
+}
 
 }  // namespace
 
@@ -27,27 +33,30 @@ HaloCache::HaloCache(std::size_t rows, const HaloLists& lists, const HaloCacheOp
   boundary_.erase(std::unique(boundary_.begin(), boundary_.end()), boundary_.end());
   check(boundary_.empty() || boundary_.back() < rows, "lists name rows of the matrix");
   ages_.assign(boundary_.size(), kNeverSent);
-  sorted_.resize(boundary_.size());
+  order_.resize(boundary_.size());
+  std::iota(order_.begin(), order_.end(), 0U);
+  // A share of 0.29 of 100 rows is 29 rows, and their product a little less in double.
+  constexpr double kRounding = 1e-12;
+  const auto count = static_cast<double>(boundary_.size());
+  small_ = static_cast<std::size_t>(std::min(count, options.share * count * (1 + kRounding)));
 }
 
 std::span<const std::uint8_t> HaloCache::choose(std::span<const float> norms) {
   check(norms.size() == chosen_.size(), "there is a norm for each row");
-  for (std::size_t i = 0; i < boundary_.size(); ++i) {
-    // A NaN has no place in an order; its row is sent, and refused.
-    const float norm = norms[boundary_[i]];
-    sorted_[i] = std::isnan(norm) ? std::numeric_limits<float>::infinity() : norm;
+  const auto smaller = [&](std::uint32_t i, std::uint32_t j) {
+    const float a = comparable(norms[boundary_[i]]);
+    const float b = comparable(norms[boundary_[j]]);
+    return a != b ? a < b : i < j;
+  };
+  if (small_ < order_.size()) {
+    std::ranges::nth_element(order_, order_.begin() + static_cast<std::ptrdiff_t>(small_), smaller);
   }
-  const auto below = static_cast<std::size_t>(options_.share * static_cast<double>(sorted_.size()));
-  float threshold = std::numeric_limits<float>::infinity();
-  if (below < sorted_.size()) {
-    const auto at = sorted_.begin() + static_cast<std::ptrdiff_t>(below);
-    std::ranges::nth_element(sorted_, at);
-    threshold = *at;
-  }
-  for (std::size_t i = 0; i < boundary_.size(); ++i) {
+  for (std::size_t at = 0; at < order_.size(); ++at) {
+    const std::uint32_t i = order_[at];
     const std::uint32_t row = boundary_[i];
     const std::uint32_t age = ages_[i] == kNeverSent ? kNeverSent : ages_[i] + 1;
-    const bool stable = norms[row] < threshold && age <= options_.most_age && age != kNeverSent;
+    const bool stable =
+        at < small_ && std::isfinite(norms[row]) && age <= options_.most_age && age != kNeverSent;
     chosen_[row] = stable ? 0 : 1;
     ages_[i] = stable ? age : 0;
     ++(stable ? kept_ : sent_);

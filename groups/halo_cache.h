@@ -1,13 +1,15 @@
 // Which boundary rows a round sends: a row that matters little, and whose copies are young, is left
 // out, and the other ends go on with what they have (Halo::begin).
 //
-// A row is stable while the norm of the loss's gradient at it is below the quantile `share` of all
-// boundary rows of this member, and its copies are at most `most_age` rounds old. Stable rows are
-// left out. (A historical cache, as ReFresh has one; ages are counted exactly here.) With `share`
-// or `most_age` 0 every row is sent. A model that is trained on old copies is trained by another
-// method, whose gradient is not that of the graph; `most_age` bounds by how much.
+// A row is stable while it is among the ⌊share · n⌋ of this member's n boundary rows at which the
+// norm of the loss's gradient is least, of equal norms those of the smaller numbers, and its copies
+// are at most `most_age` rounds old. Stable rows are left out. (A historical cache, as ReFresh has
+// one; ages are counted exactly here.) With `share` or `most_age` 0 every row is sent. A model that
+// is trained on old copies is trained by another method, whose gradient is not that of the graph;
+// `most_age` bounds by how much.
 //
-// One thread at a time; allocates only in the constructor. Memory: 10 bytes a row.
+// One thread at a time; allocates only in the constructor. Memory: 12 bytes a boundary row, and one
+// a row.
 #pragma once
 
 #include <cstddef>
@@ -50,10 +52,11 @@ class HaloCache {
 
  private:
   HaloCacheOptions options_;
+  std::size_t small_ = 0;                // ⌊share · n⌋
   std::vector<std::uint32_t> boundary_;  // rows that are sent at all, ascending
   std::vector<std::uint32_t> ages_;      // rounds since the copies were sent; by boundary row
   std::vector<std::uint8_t> chosen_;     // flags by row
-  std::vector<float> sorted_;            // norms of boundary rows
+  std::vector<std::uint32_t> order_;     // boundary rows, the smallest norms in front
   std::uint64_t sent_ = 0;
   std::uint64_t kept_ = 0;
 };

@@ -1,6 +1,7 @@
 #include <sotto/groups/keyed_link.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -76,6 +77,7 @@ struct KeyedLink::Shared {
       came[batch].resize(is_end() ? options.rows * options.width : 0);
     }
     sent.resize(sends() && !exact ? options.rows * options.width : 0);
+    sorted.reserve(is_end() ? options.rows * batches : 0);
   }
 
   bool sends() const { return member.group.position == options.from; }
@@ -114,7 +116,7 @@ struct KeyedLink::Shared {
   /// Rows at the receiver, and gradients at the sender, by batch.
   std::vector<std::vector<float>> came;
   std::vector<float> sent;  ///< rows of the batch that the sender encodes, as both ends hold them
-  std::vector<std::uint64_t> sorted;
+  std::vector<std::uint64_t> sorted;  ///< keys of a batch, then the new ones of the others
 };
 
 Status KeyedLink::Shared::take_keys(std::size_t batch, std::span<const std::uint64_t> given) {
@@ -127,15 +129,21 @@ Status KeyedLink::Shared::take_keys(std::size_t batch, std::span<const std::uint
                                           "batch a key of its own",
                                           *twice, batch));
   }
-  std::size_t room = memory.capacity() - memory.size();
+  // The new keys of batches under way take their room when these are there, each once.
+  const auto is_new = [this](std::uint64_t key) { return !comes_again(key); };
+  sorted.clear();
   for (std::size_t other = 0; other < keys.size(); ++other) {
-    if (under_way[other] && other != batch) {  // its new keys take their room when it is there
-      room -= std::min(room, static_cast<std::size_t>(std::ranges::count_if(
-                                 keys[other], [this](auto key) { return !comes_again(key); })));
+    if (under_way[other] && other != batch) {
+      std::ranges::copy_if(keys[other], std::back_inserter(sorted), is_new);
     }
   }
+  std::ranges::sort(sorted);
+  const auto [repeated, end] = std::ranges::unique(sorted);
+  sorted.erase(repeated, end);
+  std::size_t room = memory.capacity() - memory.size();
+  room -= std::min(room, sorted.size());
   for (const std::uint64_t key : given) {
-    if (comes_again(key)) {
+    if (!is_new(key) || std::ranges::binary_search(sorted, key)) {
       continue;
     }
     if (room == 0) {

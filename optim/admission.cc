@@ -247,6 +247,7 @@ void admit_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
                             "all nodes, with and without local steps",
                             info.name));
   }
+  admit_weights_beside_hyperparameters(info, setup);
 }
 
 /// The threat model: attacks need an algorithm with a defence, and a defence an undirected graph.
@@ -474,6 +475,21 @@ void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
 }
 
 }  // namespace
+
+void admit_weights_beside_hyperparameters(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (!setup.weighted) {
+    return;
+  }
+  for (const Hyperparameter& one : info.hyperparameters) {
+    if (one.for_equal_nodes && setup.hyperparameters.has(one.key)) {
+      refuse("algorithm",
+             fmt::format("{}:{}={}", info.name, one.key, setup.hyperparameters.text(one.key)),
+             fmt::format("it compares the lengths of what nodes send, and nodes with weights send "
+                         "more or less by their weights: leave {} or the weights out",
+                         one.key));
+    }
+  }
+}
 
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings) {
   admit_accelerator(info, setup);

@@ -17,4 +17,8 @@ namespace sotto {
 /// spectrum is computed only for them.
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings);
 
+/// Throws Error (field `algorithm`) where nodes have weights and a hyperparameter compares what
+/// they send, as if all counted alike.
+void admit_weights_beside_hyperparameters(const AlgorithmInfo& info, const AlgorithmSetup& setup);
+
 }  // namespace sotto

@@ -25,7 +25,8 @@ double state_floats(const StateMemory& memory, int nodes, int degree, bool chang
          degree * (memory.per_neighbour + (changing_graph ? memory.per_changing_neighbour : 0));
 }
 
-std::string state_formula(const StateMemory& memory) {
+std::string state_formula(const AlgorithmInfo& info) {
+  const StateMemory& memory = info.memory;
   const auto times = [](double factor, std::string_view what) {
     return factor == 1 ? std::string(what) : fmt::format("{} {}", factor, what);
   };
@@ -42,6 +43,11 @@ std::string state_formula(const StateMemory& memory) {
   if (memory.per_changing_neighbour > 0) {
     text += fmt::format(", or {} + {} where the graph changes", text,
                         times(memory.per_changing_neighbour, "degree"));
+  }
+  for (const Hyperparameter& one : info.hyperparameters) {
+    if (one.floats > 0) {
+      text += fmt::format(", and {} with {}", one.floats, one.key);
+    }
   }
   return text;
 }

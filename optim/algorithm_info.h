@@ -118,6 +118,8 @@ struct AlgorithmInfo {
   int most_nodes = std::numeric_limits<int>::max();
   /// The treatment of nodes with step settings that have come to differ.
   SettingsAgreement agreement = SettingsAgreement::expected;
+  /// Encodings of the whole model in one frame.
+  int encodings_a_frame = 1;
   /// The exchanges of a round, if they are so regular that a stand-in can play them.
   ExchangePattern pattern = ExchangePattern::irregular;
   /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
@@ -160,9 +162,9 @@ std::string synopsis(const AlgorithmInfo& info);
 std::string_view graph_need_name(GraphNeed need);
 
 /// Floats that a node with `degree` neighbours a round keeps among `nodes` nodes, without
-/// `of_matrices`.
+/// `of_matrices` and what hyperparameters add.
 double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph);
-/// The formula that state_floats computes: "2 + degree".
-std::string state_formula(const StateMemory& memory);
+/// The formula of what a node keeps, and of what hyperparameters add: "4, and 1 with momentum".
+std::string state_formula(const AlgorithmInfo& info);
 
 }  // namespace sotto

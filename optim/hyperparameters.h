@@ -48,6 +48,11 @@ struct Hyperparameter {
   /// Computes the value where none is given, from the compressor and the model's dimension; not
   /// above 0: there is none. Null: `fallback` says it.
   double (*derive)(const Compressor& compressor, std::size_t dimension) = nullptr;
+  /// Floats a parameter that a node keeps besides, with values other than the fallback.
+  double floats = 0;
+  /// Values other than the fallback compare what nodes send, as if all counted alike: they are not
+  /// for nodes that have weights.
+  bool for_equal_nodes = false;
   /// The setting of Optimizer and program that gives it too (OptimizerSettings), without dashes.
   std::string_view setting = {};
 };

@@ -1,8 +1,33 @@
 #include <sotto/sim/availability.h>
 
+#include <algorithm>
+
 #include <sotto/base/error.h>
 
 namespace sotto {
+namespace {
+
+/// How long a node is there before a time of its availability, in the first turn of the steps.
+SimTime in_first_turn(const Availability& availability, SimTime time) {
+  const auto& at = availability.steps.at;
+  SimTime sum = 0;
+  for (std::size_t step = 0; step < at.size() && at[step] < time; ++step) {
+    const SimTime end = step + 1 < at.size() ? std::min(time, at[step + 1]) : time;
+    sum += availability.there(step) ? end - at[step] : 0;
+  }
+  return sum;
+}
+
+SimTime there_before(const Availability& availability, SimTime time) {
+  const SimTime period = availability.steps.period;
+  if (period == kNever) {
+    return in_first_turn(availability, time);
+  }
+  return time / period * in_first_turn(availability, period) +
+         in_first_turn(availability, time % period);
+}
+
+}  // namespace
 
 void validate(const Availability& availability) {
   const StepTimes& steps = availability.steps;
@@ -27,6 +52,13 @@ SimTime first_presence(const NodeAvailability& availability) {
     }
   }
   return at;
+}
+
+SimTime time_there(const NodeAvailability& availability, SimTime from, SimTime until) {
+  const auto& [times, start] = availability;
+  return times == nullptr
+             ? until - from
+             : there_before(*times, plus(start, until)) - there_before(*times, plus(start, from));
 }
 
 Availability availability_of(const std::vector<std::pair<SimTime, SimTime>>& intervals,

@@ -34,6 +34,9 @@ void validate(const Availability& availability);
 /// The first time when a node is there; 0 where it always is, kNever where it never comes.
 SimTime first_presence(const NodeAvailability& availability);
 
+/// How long the node is there from a virtual time to a later one, 0 or later.
+SimTime time_there(const NodeAvailability& availability, SimTime from, SimTime until);
+
 /// A node that is there from the first time of each pair to before the second; the pairs ascend,
 /// and do not touch. After `period` it begins anew; kNever: after the last pair it stays away.
 Availability availability_of(const std::vector<std::pair<SimTime, SimTime>>& intervals,

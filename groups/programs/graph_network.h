@@ -80,7 +80,7 @@ class GraphNetwork final : public GradientProgram {
  public:
   /// The member's part of a network on `graph`, all of whose nodes are one group. Throws Error
   /// (fields "features", "hidden", "embedding", "parameters", "links" and "total_weight") for what
-  /// does not fit, and as graph_part, Halo and HaloCache. The graph may go afterwards.
+  /// does not fit, and as graph_part, PartMatrix, Halo and HaloCache. The graph may go afterwards.
   GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
                const GraphNetworkOptions& options);
 

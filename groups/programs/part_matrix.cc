@@ -3,11 +3,38 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
 namespace sotto {
+namespace {
+
+/// A matrix would count an edge that stands twice twofold, and has a loop for each node anyway.
+void require_simple(std::span<const std::pair<std::uint32_t, std::uint32_t>> edges) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted(edges.size());
+  std::ranges::transform(edges, sorted.begin(), [](const auto& edge) {
+    return std::pair(std::min(edge.first, edge.second), std::max(edge.first, edge.second));
+  });
+  const auto loop =
+      std::ranges::find_if(sorted, [](const auto& edge) { return edge.first == edge.second; });
+  if (loop != sorted.end()) {
+    refuse("edges", fmt::format("{}-{}", loop->first, loop->second),
+           "it leads to where it begins; leave it out, for the matrix has a loop for each node");
+  }
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    refuse("edges", fmt::format("{}-{}", twice->first, twice->second),
+           "it stands twice; give each edge once, in one of its directions");
+  }
+}
+
+}  // namespace
 
 PartMatrix::PartMatrix(const GraphPart& part,
                        std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,
                        std::span<const std::uint32_t> row_of) {
+  require_simple(edges);
   std::vector<std::uint32_t> degrees(row_of.size(), 1);
   std::vector<std::vector<std::uint32_t>> near(part.own.size());
   for (std::size_t v = 0; v < near.size(); ++v) {

@@ -16,7 +16,9 @@ namespace sotto {
 
 class PartMatrix {
  public:
-  /// The matrix of a graph with these edges, each once, and so many nodes. `row_of` has, by node of
+  /// The matrix of a graph with these edges, each once, and so many nodes. Throws Error (field
+  /// "edges") for one that stands twice, in either direction, or leads to where it begins. `row_of`
+  /// has, by node of
   /// the graph, its row among those of the part's own nodes, and behind them those of its halo;
   /// that of a node that the part has none of is not read.
   PartMatrix(const GraphPart& part, std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,

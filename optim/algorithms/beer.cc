@@ -171,6 +171,7 @@ constinit const AlgorithmInfo Beer::kInfo = {
     .graph = GraphNeed::symmetric,
     .hides_behind = HidesBehind::next_gradient,
     .accelerated = true,
+    .encodings_a_frame = 2,
     .bytes = "degree · 2 |C|",
     .memory = {.floats = 7},
     .default_compressor = "topk:0.1",

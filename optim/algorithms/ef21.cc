@@ -108,7 +108,8 @@ constexpr Hyperparameter kEf21Hyperparameters[] = {
      .kind = HyperparameterKind::real,
      .most = 1,
      .why = "0.1 averages over about 10 rounds",
-     .fallback = "1"}};
+     .fallback = "1",
+     .floats = 1}};
 
 }  // namespace
 

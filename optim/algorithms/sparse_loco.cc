@@ -66,9 +66,14 @@ Status SparseLoco::clip_to_median() {
     }
     norms_[static_cast<std::size_t>(from)] = length_of(next_);
   }
-  std::ranges::copy(norms_, by_length_.begin());
-  const auto middle = by_length_.begin() + static_cast<std::ptrdiff_t>((by_length_.size() - 1) / 2);
-  std::ranges::nth_element(by_length_, middle);
+  const auto [unread, end] =
+      std::ranges::copy_if(norms_, by_length_.begin(), [](double norm) { return norm > 0; });
+  const auto moving = end - by_length_.begin();
+  if (moving == 0) {
+    return {};  // all factors are 1
+  }
+  const auto middle = by_length_.begin() + (moving - 1) / 2;
+  std::ranges::nth_element(by_length_.begin(), middle, end);
   for (std::size_t j = 0; j < norms_.size(); ++j) {
     factors_[j] = norms_[j] > *middle ? static_cast<float>(*middle / norms_[j]) : 1.0F;
   }
@@ -158,13 +163,15 @@ constexpr Hyperparameter kSparseLocoHyperparameters[] = {
              "number of those that sent the element",
      .kind = HyperparameterKind::choice,
      .choices = kAggregates,
-     .fallback = "mean"},
+     .fallback = "mean",
+     .floats = 1},
     {.key = kClip,
      .symbol = "HOW",
      .help = "median: no node's message counts for more than the median of their norms",
      .kind = HyperparameterKind::choice,
      .choices = kClips,
-     .fallback = "none"}};
+     .fallback = "none",
+     .for_equal_nodes = true}};
 constexpr std::string_view kSparseLocoPlanned[] = {"topk:0.03,values=2"};
 
 }  // namespace

@@ -20,9 +20,10 @@
 // `aggregate=count` divides each element of the sum by the number of nodes that sent it, as the
 //   authors' published code does, in place of n as their paper does. What one node alone sent then
 //   counts n-fold, and the sum above holds no more: it is there for comparison.
-// `clip=median` multiplies c_j by min(1, m / ‖c_j‖), m the median of all nodes' ‖c_j‖, of an even
-//   number the lower of the middle two, so that no node moves the model further than half of them
-//   do. It is not a defence: a node may still point anywhere.
+// `clip=median` multiplies c_j by min(1, m / ‖c_j‖), m the median of those ‖c_j‖ that are not 0,
+//   of an even number the lower of the middle two, so that no node moves the model further than
+//   half of those that move it do. It is not a defence: a node may still point anywhere. Weights
+//   would be cut off as if they were lengths: admission refuses both together.
 //
 // Assumes a contraction C, and nothing of W: the graph is ignored. All nodes start from the same x.
 // Memory: 3 floats a parameter (e_i, work, next model), 4 with aggregate=count, besides those of

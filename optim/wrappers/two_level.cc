@@ -11,6 +11,7 @@
 #include <sotto/base/names.h>
 #include <sotto/base/philox.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/admission.h>
 #include <sotto/optim/registry.h>
 
 namespace sotto {
@@ -28,6 +29,7 @@ void check_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
                 "in groups nodes are weighted where each step ends with a mean over all nodes, as "
                 "with allreduce without local steps; leave weights out");
   }
+  admit_weights_beside_hyperparameters(info, setup);
 }
 
 /// Whether the compressor goes by the tensors of a model, in which cosine transforms take blocks.

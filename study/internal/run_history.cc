@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include <sotto/sim/availability.h>
 #include <sotto/study/internal/happenings.h>
 #include <sotto/study/scenario/target.h>
 #include <sotto/study/units.h>
@@ -94,8 +95,11 @@ HistoryPoint RunHistory::inspect(const Gathering& gathering, Round done, SimTime
 Bill RunHistory::bill_at(SimTime time, const std::vector<double>& sent) const {
   std::vector<double> seconds(sent.size());
   for (std::size_t node = 0; node < seconds.size(); ++node) {
-    const SimTime until = std::min(time, ended_at_[node]);
-    seconds[node] = to_seconds(std::max(until - joining_time(scenario_, node), SimTime{0}));
+    const SimTime from = joining_time(scenario_, node);
+    const SimTime until = std::max(from, std::min(time, ended_at_[node]));
+    seconds[node] = to_seconds(scenario_.availability.empty()
+                                   ? until - from
+                                   : time_there(scenario_.availability[node], from, until));
   }
   return bill_of(*scenario_.costs, sent, seconds);
 }

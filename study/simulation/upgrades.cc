@@ -119,7 +119,8 @@ void add_hosts(const Scenario& scenario, double HostSpec::*way, const char* name
   by_rate.erase(kUnlimited);
   by_rate.erase(0);
   if (by_rate.size() > kMostGroups) {
-    upgrades.push_back({fmt::format("{}: all twice as wide", name), [way](Scenario& changed) {
+    upgrades.push_back({fmt::format("{}: all {} rates twice as wide", name, by_rate.size()),
+                        [way](Scenario& changed) {
                           for (HostSpec& host : changed.hosts) {
                             host.*way *= 2;
                           }
@@ -150,6 +151,80 @@ void add_host_traces(const Scenario& scenario, std::shared_ptr<const TracedLink>
   }
 }
 
+/// Widens the connections of these nodes both ways: one way alone gains nothing where the other is
+/// as narrow.
+Upgrade wider_both_ways(std::string name, std::vector<Rank> ranks) {
+  return {std::move(name), [ranks = std::move(ranks)](Scenario& changed) {
+            for (const Rank rank : ranks) {
+              HostSpec& host = changed.hosts[static_cast<std::size_t>(rank)];
+              host.up_bytes_per_s *= 2;
+              host.down_bytes_per_s *= 2;
+            }
+          }};
+}
+
+void add_connections(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  const auto limited = [](double rate) { return rate > 0 && rate < kUnlimited; };
+  std::map<std::pair<double, double>, std::vector<Rank>> by_rates;
+  std::vector<Rank> all;
+  for (std::size_t node = 0; node < scenario.hosts.size(); ++node) {
+    const HostSpec& host = scenario.hosts[node];
+    if (limited(host.up_bytes_per_s) && limited(host.down_bytes_per_s)) {
+      by_rates[{host.up_bytes_per_s, host.down_bytes_per_s}].push_back(static_cast<Rank>(node));
+      all.push_back(static_cast<Rank>(node));
+    }
+  }
+  if (by_rates.size() > kMostGroups) {
+    upgrades.push_back(wider_both_ways(
+        fmt::format("connection: all {} rates twice as wide both ways", by_rates.size()), all));
+    return;
+  }
+  for (const auto& [rates, ranks] : by_rates) {
+    upgrades.push_back(wider_both_ways(
+        fmt::format("connection of {}: twice as wide both ways", nodes_text(ranks)), ranks));
+  }
+}
+
+/// All connections with traces of both ways are upgraded together.
+void add_connection_traces(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  const auto traced = [](const HostSpec& host) {
+    return host.up_trace != nullptr && host.down_trace != nullptr;
+  };
+  if (std::ranges::any_of(scenario.hosts, traced)) {
+    upgrades.push_back(
+        {"connection: their traces twice as wide both ways", [traced](Scenario& changed) {
+           for (HostSpec& host : changed.hosts) {
+             if (traced(host)) {
+               host.up_trace = doubled(host.up_trace);
+               host.down_trace = doubled(host.down_trace);
+             }
+           }
+         }});
+  }
+}
+
+/// Clients that are drawn for each exchange bring their own connections.
+void widen_clients(Scenario& scenario) {
+  auto clients = *scenario.sampling.clients;
+  for (Client& client : clients) {
+    client.bytes_per_s *= 2;
+  }
+  scenario.sampling.clients = std::make_shared<const std::vector<Client>>(std::move(clients));
+}
+
+void add_all_connections(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  if (scenario.sampling.clients != nullptr) {
+    upgrades.push_back({"connection: all clients' twice as wide", widen_clients});
+    return;
+  }
+  add_hosts(scenario, &HostSpec::up_bytes_per_s, "up", upgrades);
+  add_hosts(scenario, &HostSpec::down_bytes_per_s, "down", upgrades);
+  add_connections(scenario, upgrades);
+  add_host_traces(scenario, &HostSpec::up_trace, "up", upgrades);
+  add_host_traces(scenario, &HostSpec::down_trace, "down", upgrades);
+  add_connection_traces(scenario, upgrades);
+}
+
 void add_media(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
   for (std::size_t i = 0; i < scenario.media.size(); ++i) {
     const SharedMedium& medium = scenario.media[i];
@@ -161,7 +236,7 @@ void add_media(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
   }
 }
 
-void add_nodes(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+void add_stragglers(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
   std::map<double, std::vector<Rank>> by_slowdown;
   for (std::size_t node = 0; node < scenario.node_specs.size(); ++node) {
     by_slowdown[scenario.node_specs[node].compute.slowdown].push_back(static_cast<Rank>(node));
@@ -177,11 +252,59 @@ void add_nodes(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
                           }});
     }
   }
-  upgrades.push_back({"gradients: in half the time", [](Scenario& changed) {
-                        for (NodeSpec& node : changed.node_specs) {
-                          node.compute.slowdown /= 2;
-                        }
-                      }});
+}
+
+/// Nodes whose gradients take longer than those of the node in the middle, where each has a time of
+/// its own. Equal times are upgraded together.
+void add_capacities(const Scenario& scenario, std::vector<Upgrade>& upgrades) {
+  if (scenario.node_specs.empty() || scenario.sampling.clients != nullptr) {
+    return;
+  }
+  std::vector<double> seconds(scenario.node_specs.size());
+  std::ranges::transform(scenario.node_specs, seconds.begin(),
+                         [](const NodeSpec& node) { return node.compute.seconds; });
+  std::map<double, std::vector<Rank>> slower;
+  std::vector<double> sorted = seconds;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::ranges::nth_element(sorted, middle);
+  const double usual = *middle;
+  for (std::size_t node = 0; node < seconds.size(); ++node) {
+    if (seconds[node] > usual) {
+      slower[seconds[node]].push_back(static_cast<Rank>(node));
+    }
+  }
+  if (slower.size() > kMostGroups) {
+    upgrades.push_back(
+        {fmt::format("gradients: the {} slower times as the middle one", slower.size()),
+         [usual](Scenario& changed) {
+           for (NodeSpec& node : changed.node_specs) {
+             node.compute.seconds = std::min(node.compute.seconds, usual);
+           }
+         }});
+    return;
+  }
+  for (const auto& [time, ranks] : slower) {
+    upgrades.push_back({fmt::format("{}: as quick as the node in the middle", nodes_text(ranks)),
+                        [ranks = ranks, usual](Scenario& changed) {
+                          for (const Rank rank : ranks) {
+                            changed.node_specs[static_cast<std::size_t>(rank)].compute.seconds =
+                                usual;
+                          }
+                        }});
+  }
+}
+
+void halve_gradients(Scenario& scenario) {
+  for (NodeSpec& node : scenario.node_specs) {
+    node.compute.slowdown /= 2;
+  }
+  if (scenario.sampling.clients != nullptr) {
+    auto clients = *scenario.sampling.clients;
+    for (Client& client : clients) {
+      client.gradient_s /= 2;
+    }
+    scenario.sampling.clients = std::make_shared<const std::vector<Client>>(std::move(clients));
+  }
 }
 
 }  // namespace
@@ -198,12 +321,11 @@ std::vector<Upgrade> upgrades_of(const Scenario& scenario) {
       [](Scenario& changed) { return std::vector<LinkSpec*>{&changed.link}; }, upgrades);
   add_between(scenario, upgrades);
   add_trunks(scenario, upgrades);
-  add_hosts(scenario, &HostSpec::up_bytes_per_s, "up", upgrades);
-  add_hosts(scenario, &HostSpec::down_bytes_per_s, "down", upgrades);
-  add_host_traces(scenario, &HostSpec::up_trace, "up", upgrades);
-  add_host_traces(scenario, &HostSpec::down_trace, "down", upgrades);
+  add_all_connections(scenario, upgrades);
   add_media(scenario, upgrades);
-  add_nodes(scenario, upgrades);
+  add_stragglers(scenario, upgrades);
+  add_capacities(scenario, upgrades);
+  upgrades.push_back({"gradients: in half the time", halve_gradients});
   return upgrades;
 }
 

@@ -22,8 +22,10 @@ struct Upgrade {
   std::function<void(Scenario&)> apply;
 };
 
-/// All single upgrades of a scenario: each bandwidth doubled, each latency halved, each group of
-/// slow nodes as quick as the others, all gradients in half the time. Events keep their figures.
+/// All single upgrades of a scenario: each bandwidth doubled, of connections one way and both, each
+/// latency halved, each group of slow nodes as quick as the others, all gradients in half the time.
+/// More than eight different figures of connections, or times of gradients, are one upgrade. Events
+/// keep their figures.
 std::vector<Upgrade> upgrades_of(const Scenario& scenario);
 
 /// What a run of the scenario gains by an upgrade.

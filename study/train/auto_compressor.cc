@@ -138,7 +138,8 @@ BudgetedCompressor choose_compressor(const OptimizerOptions& options, Task& task
     movement = node.movement(between);
   }
   return compressor_within(bytes, movements, task.layout(),
-                           encodings_for(info, options, start.size()), info.contract);
+                           encodings_for(info, options, start.size()), info.contract,
+                           static_cast<std::size_t>(info.encodings_a_frame));
 }
 
 }  // namespace sotto::study

@@ -56,6 +56,28 @@ TEST_CASE("a bill adds up what nodes send and how long they are there") {
   }
 }
 
+TEST_CASE("nodes cost nothing while their hours say that they are away") {
+  const Scratch scratch;
+  const auto kwh = [&](const std::string& hours) {
+    const auto json = simulated(
+        scratch,
+        "sotto-scenario = 1\nrun = [\"dpsgd ring\"]\ntiming-only = true\n[nodes]\ncount = 4\n"
+        "gradient = \"10 s\"\n" +
+            hours +
+            "[network]\nlink = { latency = \"0 ms\" }\n[task]\nmodel = \"softmax\"\n"
+            "rounds = 20\ntimeout = 1000000\n[costs]\nwatts = 1000\n");
+    const auto& bill = json.at("runs")[0].at("bill");
+    CHECK(json.at("runs")[0].at("history").back().at("kwh").get<double>() ==
+          doctest::Approx(bill.at("kwh").get<double>()));
+    return bill.at("kwh").get<double>();
+  };
+  // Twenty gradients of 10 s are 200 s, of which 60 are left of the day.
+  const double awake = kwh("");
+  CHECK(awake == doctest::Approx(4 * 200.0 / 3600).epsilon(1e-3));
+  CHECK(kwh("clock = \"17:59\"\nhours = [{ nodes = \"all\", up = \"08:00-18:00\" }]\n") ==
+        doctest::Approx(awake).epsilon(1e-3));
+}
+
 TEST_CASE("what it costs to reach the target is the bill of that moment") {
   const Scratch scratch;
   const auto json = simulated(scratch, costing("per-node-hour = 3600\n", "[target]\nloss = 2.0\n"));

@@ -57,9 +57,19 @@ TEST_CASE("where all nodes have other lines, one upgrade widens them all") {
              " Mbit/s\" }, ";
   }
   const auto saved = savings("gradient = \"1 ms\"", network + hosts + "]", "", 9);
-  CHECK(saved.contains("up: all twice as wide"));
+  CHECK(saved.contains("up: all 9 rates twice as wide"));
   CHECK_FALSE(saved.contains("up of node 2: 6 Mbit/s"));
-  CHECK(saved.at("up: all twice as wide") > 0.3);
+  CHECK(saved.at("up: all 9 rates twice as wide") > 0.3);
+}
+
+TEST_CASE("a connection that is as narrow both ways gains by both ways alone") {
+  const auto saved = savings("gradient = \"1 ms\"",
+                             "link = { latency = \"0.1 ms\" }\n"
+                             "hosts = [{ nodes = \"3\", up = \"1 Mbit/s\", down = \"1 Mbit/s\" }]");
+  const double both = saved.at("connection of node 3: twice as wide both ways");
+  CHECK(both > 0.3);
+  CHECK(saved.at("up of node 3: 2 Mbit/s") < both / 2);
+  CHECK(saved.at("down of node 3: 2 Mbit/s") < both / 2);
 }
 
 TEST_CASE("each link, trunk, connection, channel and slow group is an upgrade of its own") {

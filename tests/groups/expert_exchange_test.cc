@@ -566,6 +566,33 @@ TEST_CASE("a member that sends other rows back than it got is named") {
   }
 }
 
+TEST_CASE("an expert's capacity is f k T / E rounded up, as decimal figures have it") {
+  ProgramJob job{.nodes = 1, .grid = "expert=1", .dimension = 1, .build = {}};
+  job.build = [](const ProgramNode& node) -> std::unique_ptr<Program> {
+    for (std::size_t tenths = 1; tenths <= 30; ++tenths) {
+      for (const std::size_t tokens : {1U, 7U, 100U, 640U, 1000U}) {
+        for (const std::size_t experts : {2U, 8U, 10U, 14U}) {
+          for (const std::size_t choices : {1U, 2U}) {
+            const ExpertExchange exchange(node.member("expert"),
+                                          {.experts = experts,
+                                           .width = 1,
+                                           .tokens = tokens,
+                                           .gate = choices == 1 ? "top:1" : "top:2",
+                                           .capacity = static_cast<double>(tenths) / 10});
+            const std::size_t due = (tenths * choices * tokens + 10 * experts - 1) / (10 * experts);
+            CAPTURE(tenths);
+            CAPTURE(tokens);
+            CAPTURE(experts);
+            CHECK(exchange.capacity() == std::min(tokens, due));
+          }
+        }
+      }
+    }
+    return std::make_unique<ListProgram>();
+  };
+  (void)ProgramRunner(job).algorithm(0);
+}
+
 TEST_CASE("room goes to first choices in the order of tokens, then to second ones") {
   ProgramJob job{.nodes = 1, .grid = "expert=1", .dimension = 1, .build = {}};
   job.build = [](const ProgramNode& node) -> std::unique_ptr<Program> {

@@ -379,6 +379,46 @@ TEST_CASE("a cache leaves out the rows with the smallest gradients, until they a
   CHECK(other.load(wrong).fault() == Fault::malformed);
 }
 
+TEST_CASE("a cache leaves out its share of the rows where their gradients tie") {
+  constexpr std::size_t kRows = 100;
+  HaloLists lists = {.out = {{.position = 1, .rows = {}}}, .in = {}, .longest = kRows, .digest = 0};
+  for (std::uint32_t row = 0; row < kRows; ++row) {
+    lists.out[0].rows.push_back(row);
+  }
+  RandomStream draws({.seed = kGraphSeed, .rank = 2, .purpose = Purpose::test});
+  CAPTURE(kGraphSeed);
+  for (const auto& [share, left_out] :
+       {std::pair(0.0, 0U), std::pair(0.29, 29U), std::pair(0.5, 50U), std::pair(1.0, 100U)}) {
+    for (const std::uint64_t values : {1U, 2U, 3U, 40U}) {
+      CAPTURE(share);
+      CAPTURE(values);
+      HaloCache cache(kRows, lists, {.share = share, .most_age = 8});
+      std::vector<float> norms(kRows);
+      (void)cache.choose(norms);
+      std::vector<std::pair<float, std::size_t>> order;
+      for (std::size_t row = 0; row < kRows; ++row) {
+        norms[row] = static_cast<float>(draws.below(values));
+        order.emplace_back(norms[row], row);
+      }
+      std::ranges::sort(order);
+      const auto flags = cache.choose(norms);
+      for (std::size_t at = 0; at < kRows; ++at) {
+        CHECK(flags[order[at].second] == (at < left_out ? 0 : 1));
+      }
+      CHECK(cache.kept() == left_out);
+    }
+  }
+}
+
+TEST_CASE("a cache sends rows whose gradients are not finite, whatever its share") {
+  const HaloLists lists = {
+      .out = {{.position = 1, .rows = {0, 1, 2}}}, .in = {}, .longest = 3, .digest = 0};
+  HaloCache cache(3, lists, {.share = 1, .most_age = 8});
+  (void)cache.choose(std::vector<float>(3));
+  const auto flags = cache.choose(std::vector<float>{1, NAN, INFINITY});
+  CHECK(std::vector<int>(flags.begin(), flags.end()) == std::vector<int>{0, 1, 1});
+}
+
 TEST_CASE("a graph network goes on from what it saved, with the same bits") {
   const RatedGraph graph = drawn_graph(3);
   GraphNetworkOptions options = kNetwork;
@@ -449,6 +489,30 @@ TEST_CASE("graphs that do not fit a network are refused") {
         "total_weight");
   CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.edges[0].second = 99; }) ==
         "edges");
+  CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) { graph.edges.emplace_back(7, 7); }) ==
+        "edges");
+  CHECK(field([](RatedGraph& graph, GraphNetworkOptions&) {
+          graph.edges.push_back(graph.edges[3]);
+        }) == "edges");
+}
+
+TEST_CASE("an edge that stands twice, or leads to where it begins, is refused by name") {
+  const GraphPart part = graph_part({}, std::vector<int>(4), 1, 0);
+  const std::vector<std::uint32_t> row_of = {0, 1, 2, 3};
+  using Edge = std::pair<std::uint32_t, std::uint32_t>;
+  const auto value = [&](const std::vector<Edge>& edges) -> std::string {
+    try {
+      (void)PartMatrix(part, edges, row_of);
+    } catch (const Error& error) {
+      CHECK(error.field() == "edges");
+      return error.value().value_or("");
+    }
+    return {};
+  };
+  CHECK(value({{0, 1}, {2, 1}, {3, 0}}).empty());
+  CHECK(value({{0, 1}, {2, 1}, {0, 1}}) == "0-1");
+  CHECK(value({{0, 1}, {2, 1}, {1, 2}}) == "1-2");
+  CHECK(value({{0, 1}, {3, 3}}) == "3-3");
 }
 
 }  // namespace sotto::test::graph_network_test

@@ -395,6 +395,23 @@ TEST_CASE("batches that are under way take the room of their new keys") {
   CHECK(status.message().find("finds no room among 6 keys") != std::string::npos);
 }
 
+TEST_CASE("a new key in several batches under way takes its room once") {
+  LinkRun run({.keys = 6, .batches = 3});
+  const std::vector<float> rows(4 * kWide);
+  for (const int rank : {0, 1}) {
+    KeyedLink& link = run.link(rank);
+    const auto begin = [&](int batch, const std::array<std::uint64_t, 4>& keys) {
+      return link.sends() ? link.send(batch, keys, rows) : link.receive(batch, keys);
+    };
+    CHECK(begin(0, {101, 102, 103, 104}).ok());
+    CHECK(begin(1, {104, 103, 105, 101}).ok());
+    CHECK(begin(2, {105, 101, 106, 102}).ok());
+    const Status status = begin(2, {105, 106, 107, 101});
+    CHECK(status.fault() == Fault::unexpected);
+    CHECK(status.message().find("the row under key 107 finds no room") != std::string::npos);
+  }
+}
+
 TEST_CASE("a memory that is full refuses a row by name, and has room for it once both forget") {
   CAPTURE(kSeed);
   LinkRun run({.keys = 6, .pool = 12});

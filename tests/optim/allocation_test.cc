@@ -12,6 +12,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sotto/optim/wrappers/forwarding_algorithm.h>
 
@@ -227,6 +228,30 @@ TEST_CASE("an algorithm takes the memory that it states") {
       CHECK(state <= 1.04 * stated);
     }
   }
+}
+
+TEST_CASE("hyperparameters add the memory that they state, and no other does") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    for (const Hyperparameter& one : info.hyperparameters) {
+      std::string value = "0.5";
+      if (one.kind == HyperparameterKind::choice) {
+        value = one.choices.back() == one.fallback ? one.choices.front() : one.choices.back();
+      } else if (one.kind != HyperparameterKind::real || one.fallback.empty()) {
+        CHECK(one.floats == 0);
+        continue;
+      }
+      CAPTURE(info.name);
+      CAPTURE(one.key);
+      ClusterOptions options{.algorithm = std::string(info.name), .dimension = kMemoryDimension};
+      const double without = constructed_floats(options);
+      options.algorithm = fmt::format("{}:{}={}", info.name, one.key, value);
+      const double more = constructed_floats(options) - without;
+      CHECK(more >= one.floats - 0.01);
+      CHECK(more <= one.floats + 0.04);
+    }
+  }
+  CHECK(state_formula(algorithm_info("ef21")) == "4, and 1 with momentum");
+  CHECK(state_formula(algorithm_info("sparseloco")) == "3, and 1 with aggregate");
 }
 
 TEST_CASE("a sharded optimizer has an n-th of the step rule's moments on each node") {

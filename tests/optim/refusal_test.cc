@@ -78,7 +78,7 @@ TEST_CASE("the table of algorithms is complete and consistent") {
     for (const auto text : {info.title, info.paper, info.rule, info.summary}) {
       CHECK_FALSE(text.empty());
     }
-    CHECK_FALSE(state_formula(info.memory).empty());
+    CHECK_FALSE(state_formula(info).empty());
     CHECK(std::find(ids.begin(), ids.end(), info.wire_id) == ids.end());
     ids.push_back(info.wire_id);
     const auto compressor = make_compressor(info.default_compressor, info.contract);

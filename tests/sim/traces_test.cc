@@ -238,6 +238,36 @@ TEST_CASE("a node with hours waits for a peer that vanished no longer than its t
   CHECK(report.end <= 20 * kS);
 }
 
+TEST_CASE("how long a node is there between two times is what its steps add up to") {
+  const std::uint64_t seed = 20'261;
+  CAPTURE(seed);
+  RandomStream draws({.seed = seed, .purpose = Purpose::test});
+  for (int trial = 0; trial < 300; ++trial) {
+    Availability times{.there_first = draws.below(2) == 0};
+    times.steps.at = {0};
+    for (std::uint64_t more = draws.below(5); more > 0; --more) {
+      times.steps.at.push_back(times.steps.at.back() + 1 + static_cast<SimTime>(draws.below(9)));
+    }
+    if (draws.below(3) > 0) {
+      times.steps.period = times.steps.at.back() + 1 + static_cast<SimTime>(draws.below(9));
+    }
+    const NodeAvailability node{.times = std::make_shared<const Availability>(times),
+                                .start = static_cast<SimTime>(draws.below(70))};
+    const auto from = static_cast<SimTime>(draws.below(60));
+    const SimTime until = from + static_cast<SimTime>(draws.below(80));
+    StepCursor cursor(times.steps, node.start);
+    SimTime due = 0;
+    for (SimTime now = 0; now < until; ++now) {
+      for (; cursor.next() <= now; cursor.advance()) {
+      }
+      due += now >= from && times.there(cursor.step()) ? 1 : 0;
+    }
+    CAPTURE(trial);
+    REQUIRE(time_there(node, from, until) == due);
+  }
+  CHECK(time_there({}, 3, 10) == 7);
+}
+
 TEST_CASE("a node is there for the first time when its times say, seen from the run's start") {
   CHECK(first_presence({}) == 0);
   const auto day = std::make_shared<const Availability>(

@@ -54,7 +54,7 @@ Json algorithm_items() {
          {"most_nodes", info.most_nodes == std::numeric_limits<int>::max() ? Json(nullptr)
                                                                            : Json(info.most_nodes)},
          {"bytes_per_round", info.bytes},
-         {"memory_per_parameter", state_formula(info.memory)},
+         {"memory_per_parameter", state_formula(info)},
          {"default_compressor", info.default_compressor},
          {"wire_id", info.wire_id}});
   }

@@ -229,7 +229,9 @@ double parse_weight(std::string_view text) {
 }
 
 std::vector<std::vector<Rank>> read_groups(const std::string& path) {
-  if (path.find(';') != std::string::npos) {
+  const bool ranks_alone = path.find_first_of("0123456789") != std::string::npos &&
+                           path.find_first_not_of("0123456789-, \t") == std::string::npos;
+  if (ranks_alone || path.find(';') != std::string::npos) {
     std::string lines = path;
     std::ranges::replace(lines, ';', '\n');
     return parse_groups(lines);

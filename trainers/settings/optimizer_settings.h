@@ -143,7 +143,8 @@ StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);
 /// Throws Error when this build has none.
 std::string default_transport(bool launched, bool secured, bool streams);
 
-/// Reads the file that `groups` names (topology/node_groups.h), 16 MiB at most. Throws Error.
+/// Reads groups (topology/node_groups.h): ranks with semicolons between groups, or ranks alone,
+/// which are one group; else the file that `groups` names, 16 MiB at most. Throws Error.
 std::vector<std::vector<Rank>> read_groups(const std::string& path);
 
 /// The options that the settings stand for, except for this node's rank, its keys and peers, the

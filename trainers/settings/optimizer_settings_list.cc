@@ -146,7 +146,7 @@ SettingGroup network_settings(OptimizerSettings& o) {
           {"topology", &o.topology, "SPEC", "Who talks to whom; see `sotto list`"},
           {"groups", &o.groups, "FILE|RANKS",
            "Groups of nodes that train one model together, a line of ranks each (0-3), or all of "
-           "them as 0-3;4-7: the mean of "
+           "them as 0-3;4-7 (ranks alone are one group; a file so named is ./0-3): the mean of "
            "their gradients at each step, and the algorithm between groups, whose graph topology "
            "is"},
           {"weighting", &o.weighting, "NAME",

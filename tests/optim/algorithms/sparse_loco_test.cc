@@ -257,6 +257,54 @@ TEST_CASE("sparseloco: clip=median bounds each message by the median of their no
   }
 }
 
+TEST_CASE(
+    "sparseloco: clip=median goes by the nodes that move; those that send zeros hold nobody") {
+  for (const std::size_t still : {std::size_t{2}, std::size_t{3}, kNodes - 1, kNodes}) {
+    const std::uint64_t seed = draw_seed(450);
+    CAPTURE(still);
+    CAPTURE(seed);
+    Cluster cluster(options_for("sparseloco:clip=median,decay=1", "none", seed));
+    const auto gradient = [&](Rank rank, Round /*round*/, std::span<const float> /*x*/,
+                              std::span<float> g) {
+      std::ranges::fill(g, static_cast<std::size_t>(rank) < still ? 0.0F : 1.0F);
+    };
+    const auto before = cluster.x[0];
+    REQUIRE(cluster.driver.run(1, gradient).ok());
+    const double mean = static_cast<double>(kNodes - still) / kNodes;
+    for (std::size_t k = 0; k < kDimension; ++k) {
+      const double moved = static_cast<double>(before[k] - cluster.x[0][k]);
+      REQUIRE(moved == doctest::Approx(0.05 * mean).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("sparseloco: weights and clip=median, which would cut them off, are refused together") {
+  const auto refusal = [](const std::string& algorithm, Round interval,
+                          std::vector<std::vector<Rank>> groups = {}) -> std::string {
+    auto options = options_for(algorithm, groups.empty() ? "topk:0.1" : "quant:4", 1);
+    options.nodes = 4;
+    options.groups = std::move(groups);
+    options.communication_interval = interval;
+    std::vector<float> x(kDimension, 1);
+    AlgorithmSetup setup = node_setup(options, 0, x, cluster_topology(options));
+    setup.weighted = true;
+    try {
+      (void)make_algorithm(algorithm, std::move(setup));
+    } catch (const Error& error) {
+      CHECK(error.field() == "algorithm");
+      return error.what();
+    }
+    return {};
+  };
+  for (const Round interval : {Round{1}, Round{4}}) {
+    CHECK(refusal("sparseloco:clip=median", interval).find("leave clip or the weights out") !=
+          std::string::npos);
+    CHECK(refusal("sparseloco:clip=none", interval).empty());
+  }
+  CHECK_FALSE(refusal("sparseloco:clip=median", 1, {{0, 1}, {2, 3}}).empty());
+  CHECK(refusal("sparseloco", 1, {{0, 1}, {2, 3}}).empty());
+}
+
 TEST_CASE("sparseloco: all nodes stay equal to the bit, whatever their number and the settings") {
   std::uint32_t number = 500;
   for (const std::size_t nodes : {1U, 2U, 3U, 8U, 17U}) {

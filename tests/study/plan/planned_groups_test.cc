@@ -8,12 +8,14 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/plan/planned_groups.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/topology/node_groups.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 
+#include "support/scratch.h"
 #include "support/seed.h"
 
 namespace sotto::test::planned_groups_test {
@@ -91,6 +93,13 @@ TEST_CASE("groups at two levels are both proposed, and parts of unequal size are
 TEST_CASE("groups are given as text, too") {
   CHECK(NodeGroups(read_groups("0-2;3-5")).text() == NodeGroups({{0, 1, 2}, {3, 4, 5}}).text());
   CHECK(NodeGroups(read_groups("0,3;1,2")).group_of(3) == 0);
+  for (const char* one : {"0-3", "0,1, 2-3", "0-3;", "3 2 1 0"}) {
+    CAPTURE(one);
+    CHECK(NodeGroups(read_groups(one)).text() == NodeGroups({{0, 1, 2, 3}}).text());
+  }
+  const Scratch scratch;
+  CHECK(NodeGroups(read_groups(scratch.write("0-3", "0,1\n2,3\n"))).count() == 2);
+  CHECK_THROWS_AS((void)read_groups("no-file-0-3"), Error);
 }
 
 TEST_CASE("a plan prices runs in groups as they are simulated, and tries them by itself") {

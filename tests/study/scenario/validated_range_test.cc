@@ -1,9 +1,14 @@
 // A scenario that leaves what was compared with real runs says so.
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sim/network/link_trace.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/scenario_runs.h>
 
@@ -93,6 +98,69 @@ TEST_CASE("links that become slower between unequal hosts are warned of") {
   CHECK(lines_of(with(link + hosts("6 Mbit/s"), event("7 Mbit/s"))).empty());
   CHECK(lines_of(with(link + hosts("16 Mbit/s"), event("2 Mbit/s"))).empty());
   CHECK(lines_of(with(link + hosts("6 Mbit/s"))).empty());
+}
+
+TEST_CASE("a link that becomes slower is warned of wherever it stands, and in whatever way") {
+  const std::string hosts =
+      "hosts = [{ nodes = \"0-2\", up = \"6 Mbit/s\", down = \"16 Mbit/s\" }, "
+      "{ nodes = \"3\", up = \"1 Mbit/s\", down = \"1 Mbit/s\" }]\n";
+  const std::string link = "link = { latency = \"10 ms\", bandwidth = \"8 Mbit/s\" }\n";
+  const auto warned = [](const Scenario& scenario) {
+    return lines_of(scenario).find("links become slower in mid-run") != std::string::npos;
+  };
+  const auto event = [](const char* from, const char* to) {
+    return fmt::format(
+        "[[events]]\nat = \"2 s\"\nfrom = \"{}\"\nto = \"{}\"\n"
+        "link = {{ bandwidth = \"2 Mbit/s\" }}\n",
+        from, to);
+  };
+  CHECK(warned(with(link + hosts, event("0", "1"))));
+  CHECK_FALSE(warned(with(link + hosts, event("0", "3"))));
+  CHECK(warned(with(link + hosts, event("0", "1,3"))));  // the last member is slow already
+  CHECK(warned(with(link + hosts, event("3,0", "1"))));  // so is the first
+  CHECK_FALSE(warned(with(link + hosts, event("3", "0-2"))));
+
+  const std::string trunk =
+      "trunk = [{ name = \"ocean\", nodes = \"0-1\", link = { bandwidth = \"7 Mbit/s\" } }]\n";
+  const auto ocean = [](const char* rate) {
+    return fmt::format(
+        "[[events]]\nat = \"2 s\"\ntrunk = \"ocean\"\nlink = {{ bandwidth = \"{}\" }}\n", rate);
+  };
+  CHECK(warned(with(link + hosts + trunk, ocean("2 Mbit/s"))));
+  CHECK_FALSE(warned(with(link + hosts + trunk, ocean("9 Mbit/s"))));
+  CHECK_FALSE(warned(with(link + hosts + trunk)));
+}
+
+TEST_CASE("a trace of a link between unequal hosts is warned of where it becomes slower") {
+  const Scenario plain = with(
+      "link = { latency = \"10 ms\" }\nbetween = [{ from = \"0\", to = \"1\", link = { latency = "
+      "\"1 ms\" } }]\ntrunk = [{ name = \"a\", nodes = \"0\", link = { latency = \"1 ms\" } }]\n"
+      "hosts = [{ nodes = \"all\", up = \"6 Mbit/s\", down = \"16 Mbit/s\" }]\n");
+  const auto traced = [](std::vector<double> rates, SimTime period, SimTime start = 0) {
+    return std::make_shared<const TracedLink>(
+        TracedLink{.trace = std::make_shared<const LinkTrace>(
+                       LinkTrace{.steps = {{0, 1000}, period}, .bytes_per_s = std::move(rates)}),
+                   .start = start});
+  };
+  const auto warned = [&](const std::shared_ptr<const TracedLink>& trace) {
+    int places = 0;
+    for (const auto place : {0, 1, 2}) {
+      Scenario scenario = plain;
+      LinkSpec& link = place == 0   ? scenario.link
+                       : place == 1 ? scenario.between.front().link
+                                    : scenario.trunks.front().link;
+      link.trace = trace;
+      places += lines_of(scenario).empty() ? 0 : 1;
+    }
+    return places;
+  };
+  CHECK(lines_of(plain).empty());
+  CHECK(warned(traced({9e5, 1e5}, kNever)) == 3);
+  CHECK(warned(traced({1e5, 9e5}, kNever)) == 0);
+  CHECK(warned(traced({1e5, 9e5}, 5000)) == 3);
+  CHECK(warned(traced({9e5, 1e5}, kNever, 1000)) == 0);  // it begins behind the slower step
+  CHECK(warned(traced({1e5, 1e5}, 5000)) == 0);
+  CHECK(warned(traced({9e7, 8e6}, kNever)) == 0);  // wider than the nodes' connections
 }
 
 TEST_CASE("congestion control and bursts of losses are read, and refused where they cannot be") {

@@ -1,6 +1,7 @@
 // Single upgrades of a scenario, and what they are worth, by the library.
 #include <sotto/study/simulation/upgrades.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,50 @@ TEST_CASE("each upgrade changes one thing of the scenario") {
   upgrades[2].apply(quicker);
   CHECK(quicker.node_specs[3].compute.slowdown == 1);
   CHECK(quicker.node_specs[0].compute == scenario.node_specs[0].compute);
+}
+
+TEST_CASE("nodes with slow times of their own become as quick as the node in the middle") {
+  Scenario scenario = scenario_with("gradient = \"40 ms\"", "link = { latency = \"0 ms\" }");
+  scenario.node_specs[2].compute.seconds = 0.1;
+  scenario.node_specs[3].compute.seconds = 0.2;
+  const auto upgrades = upgrades_of(scenario);
+  REQUIRE(names_of(upgrades) ==
+          std::vector<std::string>{"node 2: as quick as the node in the middle",
+                                   "node 3: as quick as the node in the middle",
+                                   "gradients: in half the time"});
+  Scenario quicker = scenario;
+  upgrades[1].apply(quicker);
+  CHECK(quicker.node_specs[3].compute.seconds == 0.04);
+  CHECK(quicker.node_specs[2].compute.seconds == 0.1);
+
+  // More than eight times are one upgrade.
+  scenario.node_specs.resize(20, scenario.node_specs[0]);
+  for (std::size_t node = 0; node < 20; ++node) {
+    scenario.node_specs[node].compute.seconds = 0.1 * static_cast<double>(node + 1);
+  }
+  const auto many = upgrades_of(scenario);
+  REQUIRE(many.size() == 2);
+  CHECK(many[0].name == "gradients: the 10 slower times as the middle one");
+  many[0].apply(scenario);
+  CHECK(scenario.node_specs[19].compute.seconds == scenario.node_specs[9].compute.seconds);
+  CHECK(scenario.node_specs[3].compute.seconds == doctest::Approx(0.4));
+}
+
+TEST_CASE(
+    "clients that are drawn for each exchange have their own connections and times upgraded") {
+  Scenario scenario = scenario_with("gradient = \"40 ms\"", "link = { latency = \"0 ms\" }");
+  scenario.hosts.assign(4, {1e6, 1e6});
+  scenario.sampling.clients = std::make_shared<const std::vector<Client>>(std::vector<Client>{
+      {.gradient_s = 1, .bytes_per_s = 1e6}, {.gradient_s = 3, .bytes_per_s = 8e6}});
+  const auto upgrades = upgrades_of(scenario);
+  REQUIRE(names_of(upgrades) == std::vector<std::string>{"connection: all clients' twice as wide",
+                                                         "gradients: in half the time"});
+  Scenario changed = scenario;
+  upgrades[0].apply(changed);
+  upgrades[1].apply(changed);
+  CHECK(changed.sampling.clients->at(1).bytes_per_s == 16e6);
+  CHECK(changed.sampling.clients->at(1).gradient_s == 1.5);
+  CHECK(scenario.sampling.clients->at(1).gradient_s == 3);
 }
 
 TEST_CASE("an upgrade is worth what the run gains, with the scenario's seed whatever others say") {
