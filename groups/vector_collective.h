@@ -32,9 +32,9 @@
 #include <vector>
 
 #include <sotto/compress/compressor.h>
+#include <sotto/groups/block_schedule.h>
 #include <sotto/groups/collective.h>
 #include <sotto/groups/encoding.h>
-#include <sotto/groups/programs/block_schedule.h>
 
 namespace sotto {
 

@@ -1,4 +1,4 @@
-#include <sotto/groups/programs/block_schedule.h>
+#include <sotto/groups/block_schedule.h>
 
 #include <utility>
 
