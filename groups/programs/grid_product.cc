@@ -49,11 +49,6 @@ Encoding carried_by(Carried data, const std::string& compressor) {
           .compressor = compressor};
 }
 
-double flops_of(std::size_t rows, std::size_t inner, std::size_t columns) {
-  return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) *
-         static_cast<double>(columns);
-}
-
 /// Part `index` of what is in `block`, cut into `parts`.
 Chunk part_of(const Chunk& block, int parts, int index) {
   const Chunk part = chunk_of(block.size, parts, index);
@@ -164,7 +159,31 @@ GridProduct::Way GridProduct::weight_panel() const {
   return {"W", &along_column_, carried_by(Carried::parameters, "none"), weight_bound()};
 }
 
+GridProduct::Way GridProduct::input_gradient_sum() const {
+  return {"dX", &along_row_, carried_by(Carried::activation_gradient, options_.gradient_compressor),
+          input_bound()};
+}
+
+GridProduct::Way GridProduct::weight_gradient_sum() const {
+  return {"dW", &along_column_, carried_by(Carried::gradient, options_.weight_gradient_compressor),
+          weight_bound()};
+}
+
+GridProduct::Way GridProduct::output_sum() const {
+  return {"Y", &along_depth_, carried_by(Carried::activation, options_.compressor), output_bound()};
+}
+
+GridProduct::Way GridProduct::output_gradient() const {
+  return {"dY", &along_depth_,
+          carried_by(Carried::activation_gradient, options_.gradient_compressor), output_bound()};
+}
+
 // Stages.
+
+double GridProduct::flops_of(const ProductShape& shape) {
+  return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.inner) *
+         static_cast<double>(shape.columns);
+}
 
 void GridProduct::list_compute(const std::string& what, double flops,
                                std::function<Status()> compute, Stages& stages) const {
@@ -281,123 +300,6 @@ void GridProduct::list_backward(std::span<const float> x, std::span<const float>
   }
   list_planes_weight_gradient(x, dy, dw, stages);
 }
-
-// Planes.
-
-void GridProduct::list_planes_forward(std::span<const float> x, std::span<const float> w,
-                                      std::span<float> y, Stages& stages) {
-  for (int l = 0; l < side_; ++l) {
-    const ProductShape shape = {block_rows_, inner_of(l), output_.columns.size};
-    const auto xs = std::span(input_room_).first(shape.rows * shape.inner);
-    const auto ws = std::span(weight_room_).first(shape.inner * shape.columns);
-    list_panel(input_panel(), l, x, xs, stages);
-    list_panel(weight_panel(), l, w, ws, stages);
-    const bool last = l + 1 == side_;
-    list_compute(
-        fmt::format("Y {}", l), flops_of(shape.rows, shape.inner, shape.columns),
-        [this, shape, xs, ws, y, l, last] {
-          const auto summand = l == 0 ? y : std::span(output_room_).first(y.size());
-          product_.times(shape, xs, ws, summand);
-          if (l > 0) {
-            node_->ops().axpy(1, summand, y);
-          }
-          return last ? node_->require_finite(y, "product") : Status();
-        },
-        stages);
-  }
-}
-
-void GridProduct::list_planes_input_gradient(std::span<const float> w, std::span<const float> dy,
-                                             std::span<float> dx, Stages& stages) {
-  const Way sum = {"dX", &along_row_,
-                   carried_by(Carried::activation_gradient, options_.gradient_compressor),
-                   input_bound()};
-  for (int l = 0; l < side_; ++l) {
-    const ProductShape shape = {block_rows_, output_.columns.size, inner_of(l)};
-    const auto ws = std::span(weight_room_).first(shape.columns * shape.inner);
-    list_panel(weight_panel(), l, w, ws, stages);
-    list_sum(
-        sum, l, flops_of(shape.rows, shape.inner, shape.columns), dx, shape.rows * shape.columns,
-        [this, shape, ws, dy](std::span<float> out) {
-          product_.times_transposed(shape, dy, ws, out);
-        },
-        stages);
-  }
-  list_compute(
-      "dX taken", 0, [this, dx] { return node_->require_finite(dx, "gradient of the input"); },
-      stages);
-}
-
-void GridProduct::list_planes_weight_gradient(std::span<const float> x, std::span<const float> dy,
-                                              std::span<float> dw, Stages& stages) {
-  const Encoding encoding = carried_by(Carried::gradient, options_.weight_gradient_compressor);
-  const Way sum = {"dW", &along_column_, encoding, weight_bound()};
-  for (int l = 0; l < side_; ++l) {
-    const ProductShape shape = {inner_of(l), block_rows_, output_.columns.size};
-    const auto xs = std::span(input_room_).first(shape.inner * shape.rows);
-    list_panel(input_panel(), l, x, xs, stages);
-    list_sum(
-        sum, l, flops_of(shape.rows, shape.inner, shape.columns), dw, shape.rows * shape.columns,
-        [this, shape, xs, dy](std::span<float> out) { multiply_transpose(shape, xs, dy, out); },
-        stages);
-  }
-  const std::size_t most = weight_bound().elements;
-  list_collective(
-      "dW of all planes", 0, [] {},
-      make_all_reduce(along_depth_,
-                      {.elements = dw.size(),
-                       .encoding = encoding,
-                       .bound = {.elements = most, .block = longest_chunk(most, layers_)}}),
-      dw, stages);
-  list_compute(
-      "dW taken", 0, [this, dw] { return node_->require_finite(dw, "gradient of the weights"); },
-      stages);
-}
-
-// The cube.
-
-void GridProduct::list_cube_forward(std::span<const float> x, std::span<const float> w,
-                                    std::span<float> y, Stages& stages) {
-  const ProductShape shape = {block_rows_, block_inner_, output_.columns.size};
-  list_gather(input_panel(), x, input_room_, shape.inner, stages);
-  list_gather(weight_panel(), w, weight_room_, shape.columns, stages);
-  const Way sum = {"Y", &along_depth_, carried_by(Carried::activation, options_.compressor),
-                   output_bound()};
-  list_scatter(
-      sum, flops_of(shape.rows, shape.inner, shape.columns),
-      [this, shape] { product_.times(shape, input_room_, weight_room_, output_room_); },
-      output_room_, y, shape.columns, stages);
-}
-
-void GridProduct::list_cube_backward(std::span<const float> dy, std::span<float> dx,
-                                     std::span<float> dw, Stages& stages) {
-  const std::size_t rows = block_rows_;
-  const std::size_t inner = block_inner_;
-  const std::size_t columns = output_.columns.size;
-  const Encoding rows_back = carried_by(Carried::activation_gradient, options_.gradient_compressor);
-  list_gather({"dY", &along_depth_, rows_back, output_bound()}, dy, output_room_, columns, stages);
-  const double flops = flops_of(rows, inner, columns);
-  if (options_.input_gradient) {
-    const auto block = std::span(sum_room_).first(rows * inner);
-    list_scatter(
-        {"dX", &along_row_, rows_back, input_bound()}, flops,
-        [this, rows, inner, columns, block] {
-          product_.times_transposed({rows, columns, inner}, output_room_, weight_room_, block);
-        },
-        block, dx, inner, stages);
-  }
-  const auto block = std::span(sum_room_).first(inner * columns);
-  list_scatter(
-      {"dW", &along_column_, carried_by(Carried::gradient, options_.weight_gradient_compressor),
-       weight_bound()},
-      flops,
-      [this, rows, inner, columns, block] {
-        multiply_transpose({inner, rows, columns}, input_room_, output_room_, block);
-      },
-      block, dw, columns, stages);
-}
-
-// Products.
 
 void GridProduct::multiply_transpose(const ProductShape& shape, std::span<const float> a,
                                      std::span<const float> b, std::span<float> out) {

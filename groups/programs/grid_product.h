@@ -160,18 +160,26 @@ class GridProduct {
   std::size_t inner_of(int l) const { return chunk_of(options_.inner, side_, l).size; }
   Way input_panel() const;
   Way weight_panel() const;
+  Way output_sum() const;
+  Way output_gradient() const;
+  Way input_gradient_sum() const;
+  Way weight_gradient_sum() const;
 
+  // grid_planes.cc
   void list_planes_forward(std::span<const float> x, std::span<const float> w, std::span<float> y,
                            Stages& stages);
   void list_planes_input_gradient(std::span<const float> w, std::span<const float> dy,
                                   std::span<float> dx, Stages& stages);
   void list_planes_weight_gradient(std::span<const float> x, std::span<const float> dy,
                                    std::span<float> dw, Stages& stages);
+
+  // grid_cube.cc
   void list_cube_forward(std::span<const float> x, std::span<const float> w, std::span<float> y,
                          Stages& stages);
   void list_cube_backward(std::span<const float> dy, std::span<float> dx, std::span<float> dw,
                           Stages& stages);
 
+  static double flops_of(const ProductShape& shape);
   /// A stage that only computes.
   void list_compute(const std::string& what, double flops, std::function<Status()> compute,
                     Stages& stages) const;
