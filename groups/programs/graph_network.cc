@@ -138,6 +138,12 @@ void write_norms(std::span<const float> rows, std::size_t width, std::span<float
 
 }  // namespace
 
+GraphNetwork::SharedRows::SharedRows(const ProgramNode& node, const GraphPart& part,
+                                     const Encoding& encoding, const GraphNetworkOptions& options)
+    : halo(node.everyone(), part.lists, options.embedding, encoding, Halo::Merge::replace),
+      cache(part.own.size(), part.lists, options.cache),
+      rows((part.own.size() + part.ghosts.size()) * options.embedding) {}
+
 GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
                            const GraphNetworkOptions& options)
     : options_(options),
@@ -147,19 +153,11 @@ GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
       members_(node.everyone().group.size()),
       features_halo_(node.everyone(), part_.lists, options.features, {.data = Carried::activation},
                      Halo::Merge::replace),
-      hidden_halo_(node.everyone(), part_.lists, options.embedding,
-                   {.data = Carried::activation, .compressor = options.compressor},
-                   Halo::Merge::replace),
-      embedding_halo_(node.everyone(), part_.lists, options.embedding,
-                      {.data = Carried::activation, .compressor = options.compressor},
-                      Halo::Merge::replace),
-      gradient_halo_(
-          node.everyone(), part_.lists, options.embedding,
+      t_(node, part_, {.data = Carried::activation, .compressor = options.compressor}, options),
+      z_(node, part_, {.data = Carried::activation, .compressor = options.compressor}, options),
+      dz_(node, part_,
           {.data = Carried::activation_gradient, .compressor = options.gradient_compressor},
-          Halo::Merge::replace),
-      hidden_cache_(part_.own.size(), part_.lists, options.cache),
-      embedding_cache_(part_.own.size(), part_.lists, options.cache),
-      gradient_cache_(part_.own.size(), part_.lists, options.cache),
+          options),
       gradient_(options.parameters()) {
   const std::size_t own_rows = part_.own.size();
   const std::size_t rows = own_rows + part_.ghosts.size();
@@ -171,9 +169,6 @@ GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
   }
   ax_.resize(own_rows * options.features);
   h_.resize(own_rows * options.hidden);
-  t_.resize(rows * options.embedding);
-  z_.resize(t_.size());
-  dz_.resize(t_.size());
   dt_.resize(own_rows * options.embedding);
   dh_.resize(options.hidden);
   t_norm_.resize(own_rows);
@@ -219,23 +214,23 @@ void GraphNetwork::add_stages() {
       "hidden rows",
       [this] {
         make_hidden();
-        exchange(hidden_halo_, hidden_cache_, t_, t_norm_);
+        exchange(t_, t_norm_);
       },
-      &hidden_halo_);
+      &t_.halo);
   stage(
       "embeddings",
       [this] {
         make_embeddings();
-        exchange(embedding_halo_, embedding_cache_, z_, z_norm_);
+        exchange(z_, z_norm_);
       },
-      &embedding_halo_);
+      &z_.halo);
   stage(
       "loss",
       [this] {
         compare();
-        exchange(gradient_halo_, gradient_cache_, dz_, z_norm_);
+        exchange(dz_, z_norm_);
       },
-      &gradient_halo_);
+      &dz_.halo);
   stage(
       "learn", [this] { learn(); }, nullptr);
 }
@@ -256,9 +251,9 @@ GraphNetwork::Weights GraphNetwork::weights(std::span<float> all) const {
   return {w1, w2, p, q, r, next(1)};
 }
 
-void GraphNetwork::exchange(Halo& halo, HaloCache& cache, std::vector<float>& rows,
-                            std::span<const float> norms) const {
-  halo.begin(own(rows, options_.embedding), ghosts(rows, options_.embedding), cache.choose(norms));
+void GraphNetwork::exchange(SharedRows& shared, std::span<const float> norms) const {
+  shared.halo.begin(own(shared.rows, options_.embedding), ghosts(shared.rows, options_.embedding),
+                    shared.cache.choose(norms));
 }
 
 void GraphNetwork::make_hidden() {
@@ -276,12 +271,12 @@ void GraphNetwork::make_hidden() {
     for (float& value : row) {
       value = std::max(value, 0.0F);
     }
-    times(row, w.w2, std::span(t_).subspan(v * d, d));
+    times(row, w.w2, std::span(t_.rows).subspan(v * d, d));
   }
 }
 
 void GraphNetwork::make_embeddings() {
-  matrix_.multiply(t_, options_.embedding, own(std::span(z_), options_.embedding));
+  matrix_.multiply(t_.rows, options_.embedding, own(std::span(z_.rows), options_.embedding));
 }
 
 double GraphNetwork::score(std::span<const float> from, std::span<const float> to) const {
@@ -299,23 +294,23 @@ void GraphNetwork::compare() {
   const Weights w = weights(x_);
   std::ranges::fill(gradient_, 0.0F);
   const Weights g = weights(gradient_);
-  std::ranges::fill(own(std::span(dz_), d), 0.0F);
+  std::ranges::fill(own(std::span(dz_.rows), d), 0.0F);
   loss_ = 0;
   for (const OwnLink& link : links_) {
-    const auto from = std::span<const float>(z_).subspan(link.from * d, d);
-    const auto to = std::span<const float>(z_).subspan(link.to * d, d);
+    const auto from = std::span<const float>(z_.rows).subspan(link.from * d, d);
+    const auto to = std::span<const float>(z_.rows).subspan(link.to * d, d);
     const double margin = link.positive ? score(from, to) : -score(from, to);
     const double slope = static_cast<double>(link.weight) / (1 + std::exp(margin));
     const auto ds = static_cast<float>(link.positive ? -slope : slope);
     for (std::size_t i = 0; i < d; ++i) {
       if (link.from < own_rows) {
-        dz_[link.from * d + i] += ds * (w.p[i] + w.r[i] * to[i]);
+        dz_.rows[link.from * d + i] += ds * (w.p[i] + w.r[i] * to[i]);
         g.p[i] += ds * from[i];
         g.q[i] += ds * to[i];
         g.r[i] += ds * from[i] * to[i];
       }
       if (link.to < own_rows) {
-        dz_[link.to * d + i] += ds * (w.q[i] + w.r[i] * from[i]);
+        dz_.rows[link.to * d + i] += ds * (w.q[i] + w.r[i] * from[i]);
       }
     }
     if (link.from < own_rows) {  // a link counts where it begins
@@ -324,7 +319,7 @@ void GraphNetwork::compare() {
                (std::max(-margin, 0.0) + std::log1p(std::exp(-std::abs(margin))));
     }
   }
-  write_norms(own(dz_, d), d, z_norm_);
+  write_norms(own(dz_.rows, d), d, z_norm_);
 }
 
 void GraphNetwork::learn() {
@@ -333,7 +328,7 @@ void GraphNetwork::learn() {
   const std::size_t d = options_.embedding;
   const Weights w = weights(x_);
   const Weights g = weights(gradient_);
-  matrix_.multiply(dz_, d, dt_);
+  matrix_.multiply(dz_.rows, d, dt_);
   for (std::size_t v = 0; v < part_.own.size(); ++v) {
     const auto row = std::span<const float>(h_).subspan(v * h, h);
     const auto dt = std::span<const float>(dt_).subspan(v * d, d);
@@ -351,19 +346,19 @@ void GraphNetwork::learn() {
 }
 
 std::uint64_t GraphNetwork::rows_sent() const {
-  return hidden_cache_.sent() + embedding_cache_.sent() + gradient_cache_.sent();
+  return t_.cache.sent() + z_.cache.sent() + dz_.cache.sent();
 }
 
 std::uint64_t GraphNetwork::rows_kept() const {
-  return hidden_cache_.kept() + embedding_cache_.kept() + gradient_cache_.kept();
+  return t_.cache.kept() + z_.cache.kept() + dz_.cache.kept();
 }
 
 void GraphNetwork::save(ByteBuffer& out) const {
   out.write(static_cast<std::uint8_t>(met_ ? 1 : 0));
-  for (const auto* rows : {&ax_, &t_, &z_, &dz_, &t_norm_, &z_norm_}) {
+  for (const auto* rows : {&ax_, &t_.rows, &z_.rows, &dz_.rows, &t_norm_, &z_norm_}) {
     write_floats(std::span<const float>(*rows), out);
   }
-  for (const auto* cache : {&hidden_cache_, &embedding_cache_, &gradient_cache_}) {
+  for (const auto* cache : {&t_.cache, &z_.cache, &dz_.cache}) {
     cache->save(out);
   }
 }
@@ -371,12 +366,12 @@ void GraphNetwork::save(ByteBuffer& out) const {
 Status GraphNetwork::load(ByteReader& in) {
   met_ = in.read<std::uint8_t>() != 0;
   Status status;
-  for (auto* rows : {&ax_, &t_, &z_, &dz_, &t_norm_, &z_norm_}) {
+  for (auto* rows : {&ax_, &t_.rows, &z_.rows, &dz_.rows, &t_norm_, &z_norm_}) {
     if (status.ok()) {
       status = read_floats(in, "rows of a graph", *rows);
     }
   }
-  for (auto* cache : {&hidden_cache_, &embedding_cache_, &gradient_cache_}) {
+  for (auto* cache : {&t_.cache, &z_.cache, &dz_.cache}) {
     if (status.ok()) {
       status = cache->load(in);
     }

@@ -93,9 +93,9 @@ class GraphNetwork final : public GradientProgram {
   double loss() const { return loss_; }
   /// Rows of Z of the last round: this member's nodes in ascending order, embedding() elements
   /// each.
-  std::span<const float> embeddings() const { return own(z_, options_.embedding); }
+  std::span<const float> embeddings() const { return own(z_.rows, options_.embedding); }
   /// ∂L/∂Z of these rows.
-  std::span<const float> embedding_gradient() const { return own(dz_, options_.embedding); }
+  std::span<const float> embedding_gradient() const { return own(dz_.rows, options_.embedding); }
   /// The score that rows of two nodes have, above 0 for positive.
   double score(std::span<const float> from, std::span<const float> to) const;
   /// Boundary rows that were sent, of all three kinds, so far.
@@ -110,6 +110,15 @@ class GraphNetwork final : public GradientProgram {
     std::uint32_t to;    ///< row
     bool positive;
     float weight;  ///< share in the sum of all weights
+  };
+  /// Rows of own nodes and ghosts, and what carries those of boundary nodes to other members.
+  struct SharedRows {
+    SharedRows(const ProgramNode& node, const GraphPart& part, const Encoding& encoding,
+               const GraphNetworkOptions& options);
+
+    Halo halo;
+    HaloCache cache;
+    std::vector<float> rows;
   };
   /// Parameters by their names.
   struct Weights {
@@ -129,9 +138,8 @@ class GraphNetwork final : public GradientProgram {
   Weights weights(std::span<float> all) const;
   void find_links(const RatedGraph& graph, double total);
   void add_stages();
-  /// Begins to send own rows and to take those of the halo.
-  void exchange(Halo& halo, HaloCache& cache, std::vector<float>& rows,
-                std::span<const float> norms) const;
+  /// Begins to send own rows, chosen by their gradients' norms, and to take those of the halo.
+  void exchange(SharedRows& shared, std::span<const float> norms) const;
   void make_hidden();
   void make_embeddings();
   void compare();
@@ -143,20 +151,14 @@ class GraphNetwork final : public GradientProgram {
   std::span<float> x_;  // parameters
   int members_;
   Halo features_halo_;
-  Halo hidden_halo_;
-  Halo embedding_halo_;
-  Halo gradient_halo_;
-  HaloCache hidden_cache_;
-  HaloCache embedding_cache_;
-  HaloCache gradient_cache_;
+  SharedRows t_;
+  SharedRows z_;
+  SharedRows dz_;
   std::vector<OwnLink> links_;
   bool met_ = false;  // the features of the halo are there
   std::vector<float> features_;
-  std::vector<float> ax_;  // Â X, own rows
-  std::vector<float> h_;   // own rows
-  std::vector<float> t_;
-  std::vector<float> z_;
-  std::vector<float> dz_;
+  std::vector<float> ax_;      // Â X, own rows
+  std::vector<float> h_;       // own rows
   std::vector<float> dt_;      // own rows
   std::vector<float> dh_;      // a row
   std::vector<float> t_norm_;  // norms of dt_, by own row
