@@ -60,7 +60,7 @@ void Wires::end(ProcessId process, bool in_good_order) {
     if (found == connections_.end()) {
       continue;
     }
-    const std::size_t own = found->second.ends[0].process == process ? 0 : 1;
+    const std::size_t own = found->second.end_of(process);
     // The kernel may still deliver what it holds, or throw it away.
     if (!in_good_order && random_.below(2) == 0) {
       std::deque<Coming>& coming = found->second.ends[1 - own].coming;
@@ -74,7 +74,7 @@ void Wires::stop(ProcessId process) {
   processes_[process].stopped = true;
   for (const ConnectionId id : processes_[process].connection) {
     if (const auto found = connections_.find(id); found != connections_.end()) {
-      update_quiet(id, found->second.ends[0].process == process ? 1 : 0);
+      update_quiet(id, 1 - found->second.end_of(process));
     }
   }
 }
@@ -86,15 +86,14 @@ void Wires::resume(ProcessId process) {
     if (found == connections_.end()) {
       continue;
     }
-    const std::size_t own = found->second.ends[0].process == process ? 0 : 1;
+    const std::size_t own = found->second.end_of(process);
     update_quiet(id, 1 - own);
     // A site's own time-outs wait for it to look at its clock.
     const End& end = found->second.ends[own];
     if (end.quiet_since != kNever) {
-      queue_.push({.time = std::max(queue_.now(), plus(end.quiet_since, silence_)),
-                   .subject = 2 * id + static_cast<std::uint32_t>(own),
-                   .version = end.quiet_version,
-                   .kind = silence});
+      queue_.push(
+          make_silence(std::max(queue_.now(), plus(end.quiet_since, silence_)),
+                       {.end = {.connection = id, .which = own}, .version = end.quiet_version}));
     }
   }
 }
@@ -105,7 +104,7 @@ void Wires::send(ProcessId process, ConnectionId connection, std::span<const std
     return;
   }
   Connection& joined = found->second;
-  const std::size_t own = joined.ends[0].process == process ? 0 : 1;
+  const std::size_t own = joined.end_of(process);
   End& to = joined.ends[1 - own];
   if (!joined.ends[own].open || !to.open || joined.snapped) {
     return;
@@ -120,23 +119,21 @@ void Wires::send(ProcessId process, ConnectionId connection, std::span<const std
   }
   if (joined.bytes_left && *joined.bytes_left < message.size()) {
     joined.snapped = true;
-    queue_.push({.time = due, .subject = connection, .kind = snap});
+    queue_.push(make_snap(due, connection));
     return;
   }
   if (joined.bytes_left) {
     *joined.bytes_left -= message.size();
   }
   to.coming.push_back({due, {message.begin(), message.end()}});
-  queue_.push({.time = due,
-               .subject = connection,
-               .version = static_cast<std::uint32_t>(1 - own),
-               .kind = arrive});
+  queue_.push(
+      make_event(WireEvent::arrive, due, WireEnd{.connection = connection, .which = 1 - own}));
 }
 
 void Wires::close(ProcessId process, ConnectionId connection, SimTime pause) {
   const auto found = connections_.find(connection);
   if (found != connections_.end()) {
-    close_end(connection, found->second.ends[0].process == process ? 0 : 1, pause, true);
+    close_end(connection, found->second.end_of(process), pause, true);
   }
 }
 
@@ -172,10 +169,8 @@ void Wires::unblock(Rank from, Rank to) {
     update_quiet(id, end);
     retime(id, end);
     if (!connections_.at(id).ends[1 - end].open) {
-      queue_.push({.time = plus(queue_.now(), latency(from, to)),
-                   .subject = id,
-                   .version = static_cast<std::uint32_t>(end),
-                   .kind = fin});
+      queue_.push(make_event(WireEvent::fin, plus(queue_.now(), latency(from, to)),
+                             WireEnd{.connection = id, .which = end}));
     }
   });
 }
@@ -227,10 +222,7 @@ void Wires::retime(ConnectionId id, std::size_t to) {
   for (Coming& coming : end.coming) {
     end.line_free = plus(end.line_free, transmission(coming.message.size(), spec));
     coming.due = plus(end.line_free, spec.latency);
-    queue_.push({.time = coming.due,
-                 .subject = id,
-                 .version = static_cast<std::uint32_t>(to),
-                 .kind = arrive});
+    queue_.push(make_event(WireEvent::arrive, coming.due, WireEnd{.connection = id, .which = to}));
   }
 }
 
@@ -245,10 +237,8 @@ void Wires::redial(ProcessId process, Rank peer, SimTime pause) {
   dialer.dialing[at] = 1;
   const double share = 0.5 + random_.uniform();
   const SimTime wait = from_nanoseconds(share * static_cast<double>(reconnect_));
-  queue_.push({.time = plus(queue_.now(), plus(pause, wait)),
-               .subject = process,
-               .version = static_cast<std::uint32_t>(peer),
-               .kind = dial});
+  queue_.push(make_event(WireEvent::dial, plus(queue_.now(), plus(pause, wait)),
+                         Dialing{.process = process, .peer = peer}));
 }
 
 bool Wires::may_connect(ProcessId process, Rank peer) const {
@@ -264,7 +254,8 @@ bool Wires::may_connect(ProcessId process, Rank peer) const {
          open_both_ways(dialer.site, peer);
 }
 
-void Wires::on_dial(ProcessId process, Rank peer) {
+void Wires::on_dial(const Dialing& dialing) {
+  const auto [process, peer] = dialing;
   processes_[process].dialing[static_cast<std::size_t>(peer)] = 0;
   if (processes_[process].connection[static_cast<std::size_t>(peer)] != kNoConnection) {
     return;
@@ -275,13 +266,13 @@ void Wires::on_dial(ProcessId process, Rank peer) {
   }
   processes_[process].dialing[static_cast<std::size_t>(peer)] = 1;
   const Rank site = processes_[process].site;
-  queue_.push({.time = plus(queue_.now(), plus(latency(site, peer), latency(peer, site))),
-               .subject = process,
-               .version = static_cast<std::uint32_t>(peer),
-               .kind = connected});
+  queue_.push(make_event(WireEvent::connected,
+                         plus(queue_.now(), plus(latency(site, peer), latency(peer, site))),
+                         Dialing{.process = process, .peer = peer}));
 }
 
-void Wires::on_connected(ProcessId process, Rank peer) {
+void Wires::on_connected(const Dialing& dialing) {
+  const auto [process, peer] = dialing;
   processes_[process].dialing[static_cast<std::size_t>(peer)] = 0;
   if (!may_connect(process, peer)) {
     if (processes_[process].connection[static_cast<std::size_t>(peer)] == kNoConnection) {
@@ -302,14 +293,13 @@ void Wires::on_connected(ProcessId process, Rank peer) {
   joined.ends[1].process = other;
   processes_[process].connection[static_cast<std::size_t>(peer)] = id;
   processes_[other].connection[static_cast<std::size_t>(site)] = id;
-  queue_.push({.time = queue_.now(), .subject = id, .version = 0, .kind = tell_up});
-  queue_.push({.time = plus(queue_.now(), latency(site, peer)),
-               .subject = id,
-               .version = 1,
-               .kind = tell_up});
+  queue_.push(make_event(WireEvent::tell_up, queue_.now(), WireEnd{.connection = id, .which = 0}));
+  queue_.push(make_event(WireEvent::tell_up, plus(queue_.now(), latency(site, peer)),
+                         WireEnd{.connection = id, .which = 1}));
 }
 
-void Wires::on_arrive(ConnectionId id, std::size_t to) {
+void Wires::on_arrive(const WireEnd& at) {
+  const auto [id, to] = at;
   // A site that is told may close the connection.
   for (auto found = connections_.find(id); found != connections_.end();
        found = connections_.find(id)) {
@@ -328,7 +318,8 @@ void Wires::on_arrive(ConnectionId id, std::size_t to) {
   }
 }
 
-void Wires::on_fin(ConnectionId id, std::size_t to) {
+void Wires::on_fin(const WireEnd& at) {
+  const auto [id, to] = at;
   const auto found = connections_.find(id);
   if (found == connections_.end() || !found->second.ends[to].open || !passes(found->second, to)) {
     return;
@@ -355,10 +346,7 @@ void Wires::close_end(ConnectionId id, std::size_t which, SimTime pause, bool te
     if (!other.coming.empty()) {
       hears = std::max(hears, other.coming.back().due);
     }
-    queue_.push({.time = hears,
-                 .subject = id,
-                 .version = static_cast<std::uint32_t>(1 - which),
-                 .kind = fin});
+    queue_.push(make_event(WireEvent::fin, hears, WireEnd{.connection = id, .which = 1 - which}));
     update_quiet(id, 1 - which);
   } else {
     connections_.erase(id);
@@ -380,10 +368,9 @@ void Wires::update_quiet(ConnectionId id, std::size_t which) {
   ++end.quiet_version;
   end.quiet_since = quiet ? queue_.now() : kNever;
   if (quiet) {
-    queue_.push({.time = plus(queue_.now(), silence_),
-                 .subject = 2 * id + static_cast<std::uint32_t>(which),
-                 .version = end.quiet_version,
-                 .kind = silence});
+    queue_.push(
+        make_silence(plus(queue_.now(), silence_),
+                     {.end = {.connection = id, .which = which}, .version = end.quiet_version}));
   }
 }
 
@@ -400,49 +387,55 @@ void Wires::break_now(ConnectionId id) {
   }
 }
 
+void Wires::on_up(const WireEnd& at) {
+  const auto [id, which] = at;
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || !found->second.ends[which].open) {
+    return;
+  }
+  End& end = found->second.ends[which];
+  const End& other = found->second.ends[1 - which];
+  end.told = true;
+  tell_(end.process, {.kind = ChannelNews::Kind::up,
+                      .peer = site_of(other),
+                      .connection = id,
+                      .from = other.process});
+  on_arrive(at);
+}
+
+void Wires::on_silence(const WireSilence& silence) {
+  const auto [id, which] = silence.end;
+  const auto found = connections_.find(id);
+  if (found != connections_.end() && found->second.ends[which].open &&
+      found->second.ends[which].quiet_version == silence.version &&
+      !processes_[found->second.ends[which].process].stopped) {
+    close_end(id, which, 0, true);
+  }
+}
+
+void Wires::on_snap(ConnectionId id) {
+  if (const auto found = connections_.find(id); found != connections_.end()) {
+    snapped_(site_of(found->second.ends[0]), site_of(found->second.ends[1]));
+    break_now(id);
+  }
+}
+
 void Wires::handle(const Event& event) {
-  switch (static_cast<Kind>(event.kind)) {
-    case dial:
-      on_dial(event.subject, static_cast<Rank>(event.version));
-      break;
-    case connected:
-      on_connected(event.subject, static_cast<Rank>(event.version));
-      break;
-    case tell_up:
-      if (const auto found = connections_.find(event.subject);
-          found != connections_.end() && found->second.ends[event.version].open) {
-        End& end = found->second.ends[event.version];
-        const End& other = found->second.ends[1 - event.version];
-        end.told = true;
-        tell_(end.process, {.kind = ChannelNews::Kind::up,
-                            .peer = site_of(other),
-                            .connection = event.subject,
-                            .from = other.process});
-        on_arrive(event.subject, event.version);
-      }
-      break;
-    case arrive:
-      on_arrive(event.subject, event.version);
-      break;
-    case fin:
-      on_fin(event.subject, event.version);
-      break;
-    case silence: {
-      const auto found = connections_.find(event.subject / 2);
-      const std::size_t which = event.subject % 2;
-      if (found != connections_.end() && found->second.ends[which].open &&
-          found->second.ends[which].quiet_version == event.version &&
-          !processes_[found->second.ends[which].process].stopped) {
-        close_end(event.subject / 2, which, 0, true);
-      }
-      break;
-    }
-    case snap:
-      if (const auto found = connections_.find(event.subject); found != connections_.end()) {
-        snapped_(site_of(found->second.ends[0]), site_of(found->second.ends[1]));
-        break_now(event.subject);
-      }
-      break;
+  switch (wire_event(event)) {
+    case WireEvent::dial:
+      return on_dial(dialing_of(event));
+    case WireEvent::connected:
+      return on_connected(dialing_of(event));
+    case WireEvent::tell_up:
+      return on_up(end_of(event));
+    case WireEvent::arrive:
+      return on_arrive(end_of(event));
+    case WireEvent::fin:
+      return on_fin(end_of(event));
+    case WireEvent::silence:
+      return on_silence(silence_of(event));
+    case WireEvent::snap:
+      return on_snap(snapping_of(event));
   }
 }
 

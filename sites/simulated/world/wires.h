@@ -27,10 +27,9 @@
 #include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/faults/site_liveness.h>
 
-namespace sotto::sites {
+#include "wire_event.h"
 
-using ProcessId = std::uint32_t;
-using ConnectionId = std::uint32_t;
+namespace sotto::sites {
 
 inline constexpr ConnectionId kNoConnection = 0;
 
@@ -47,7 +46,7 @@ struct ChannelNews {
 class Wires final : public Ways {
  public:
   /// Event kinds from here on are this object's.
-  static constexpr std::uint32_t kFirstEvent = 100;
+  static constexpr std::uint32_t kFirstEvent = static_cast<std::uint32_t>(WireEvent::dial);
 
   using Tell = std::function<void(ProcessId, ChannelNews)>;
 
@@ -81,8 +80,6 @@ class Wires final : public Ways {
   void handle(const Event& event);
 
  private:
-  enum Kind : std::uint32_t { dial = kFirstEvent, connected, tell_up, arrive, fin, silence, snap };
-
   struct Coming {
     SimTime due = 0;
     std::vector<std::byte> message;
@@ -100,6 +97,9 @@ class Wires final : public Ways {
     std::array<End, 2> ends;
     std::optional<std::uint64_t> bytes_left;  ///< bytes until it breaks; unset: it does not
     bool snapped = false;                     ///< whether messages get lost from now on
+
+    /// Which end is the process's.
+    std::size_t end_of(ProcessId process) const { return ends[0].process == process ? 0 : 1; }
   };
   struct Process {
     Rank site = 0;
@@ -121,10 +121,13 @@ class Wires final : public Ways {
 
   void redial(ProcessId process, Rank peer, SimTime pause);
   bool may_connect(ProcessId process, Rank peer) const;
-  void on_dial(ProcessId process, Rank peer);
-  void on_connected(ProcessId process, Rank peer);
-  void on_arrive(ConnectionId id, std::size_t to);
-  void on_fin(ConnectionId id, std::size_t to);
+  void on_dial(const Dialing& dialing);
+  void on_connected(const Dialing& dialing);
+  void on_up(const WireEnd& at);
+  void on_arrive(const WireEnd& at);
+  void on_fin(const WireEnd& at);
+  void on_silence(const WireSilence& silence);
+  void on_snap(ConnectionId id);
   void close_end(ConnectionId id, std::size_t which, SimTime pause, bool tell);
   void update_quiet(ConnectionId id, std::size_t which);
   void retime(ConnectionId id, std::size_t to);
