@@ -12,7 +12,7 @@ Injection::Injection(WorldState& state, RoundPlayer& rounds, ProcessStarter& sta
       faults_(state.plan, state.options.seed, *this) {}
 
 bool Injection::reach(Process& process, FaultMoment moment) {
-  return !process.fenced && faults_.inject_due(process.site, process.state.round, moment) &&
+  return !process.fenced && faults_.inject_due(process.site, process.seen.state.round, moment) &&
          !process.alive;
 }
 

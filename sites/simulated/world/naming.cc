@@ -41,9 +41,9 @@ void Naming::look(SimTime now, const Process& process) {
   }
   for (std::size_t k = 0; k < process.listed.size(); ++k) {
     const Rank peer = process.listed[k];
-    const PeerState& state = process.peers[k];
+    const PeerState& state = process.seen.peers[k];
     if (const PlannedLie* lie = plan_.lie_of(peer)) {
-      if (state.name == process.state.giver) {
+      if (state.name == process.seen.state.giver) {
         misled_.insert(process.site);
       }
       NamedLie& one = named_[{process.site, peer}];

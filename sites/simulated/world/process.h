@@ -1,13 +1,10 @@
-// A process that runs a site, and the disk that its site writes to: plain state of the simulation.
-// What it does is in round_player.h; what must hold of it in audit.h.
-//
-// One thread at a time. A disk may outlive many processes.
+// A process that runs a site: plain state of the simulation. What it does is in round_player.h;
+// what must hold of it in audit.h. One thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,49 +13,13 @@
 #include <sotto/sim/time.h>
 #include <sotto/sites/core/patience.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/faults/mass_accounts.h>
 #include <sotto/sites/faults/site_liveness.h>
 
+#include "disk.h"
+#include "seen_site.h"
 #include "wires.h"
 
 namespace sotto::sites {
-
-/// A state as it was written, and what an onlooker knows of it.
-struct Commit {
-  std::uint32_t life = 0;
-  std::vector<std::byte> bytes;
-  MassAccount account;
-  SiteState state;
-  std::vector<PeerState> peers;
-  std::vector<Rank> listed;  ///< the peers' sites, by place
-};
-
-/// What is left of a site when its process dies.
-struct Disk {
-  static constexpr std::size_t kKept = 8;
-
-  std::uint32_t life = 0;      ///< life of the last process that began, written at once
-  std::deque<Commit> commits;  ///< oldest first; those before the last may be restored
-  bool damaged = false;        ///< whether the last one does not match its checksum
-  MassAccount bare;            ///< account of a site without state
-
-  const MassAccount& account() const { return commits.empty() ? bare : commits.back().account; }
-};
-
-/// A parcel that a site has taken, and not applied.
-struct Arrival {
-  StreamId stream = 0;
-  double mass = 0;
-};
-
-/// A parcel that is being handed to a process.
-struct Handed {
-  Rank from = 0;
-  Incarnation incarnation = 0;
-  std::uint32_t life = 0;  ///< life of the process that sent it
-  Sequence sequence = 0;
-  Arrival arrival;
-};
 
 /// What waits for a process to look at it.
 struct Incoming {
@@ -83,7 +44,6 @@ struct Process {
   std::unique_ptr<SiteAccess> access;  ///< way to the node
   std::vector<Rank> listed;            ///< the peers' sites, by place
   std::vector<ConnectionId> channels;  ///< channels that it knows, by place
-  std::vector<Sequence> resumes;       ///< oldest parcel that may still come, by site
 
   bool alive = true;
   bool stopped = false;
@@ -104,22 +64,21 @@ struct Process {
   bool draining = false;
   std::optional<Commit> writing;
 
-  // As last seen by the onlooker.
-  MassAccount account;
-  SiteState state;
-  std::vector<PeerState> peers;
-  std::vector<std::map<Sequence, Arrival>> arrivals;  ///< arrivals by site
-  std::optional<Handed> handed;
+  SeenSite seen;  ///< what the onlookers know of its site
 
   bool running() const { return alive && !stopped; }
+  /// The account with the peer at this place.
+  PeerAccount& account_with(std::size_t place) {
+    return seen.account.peers[static_cast<std::size_t>(listed[place])];
+  }
   ObservedSite view() const {
     return {.site = site,
             .running = running(),
             .waits_for_model = phase == ProcessPhase::waiting,
             .moved = moved,
             .listed = listed,
-            .state = &state,
-            .peers = peers,
+            .state = &seen.state,
+            .peers = seen.peers,
             .node = node.get()};
   }
 };

@@ -54,8 +54,8 @@ void ProcessStarter::begin(Rank site) {
   process.site = site;
   process.disk = slot.disk;
   process.listed = slot.listed;
-  process.resumes.assign(state_.slots.size(), 1);
-  process.arrivals.resize(state_.slots.size());
+  process.seen.resumes.assign(state_.slots.size(), 1);
+  process.seen.arrivals.resize(state_.slots.size());
   process.parameters.assign(state_.options.dimension, 0.0F);
   process.moved = state_.now();
   process.patience = Patience(to_seconds(state_.plan.patience));

@@ -64,7 +64,7 @@ void RoundPlayer::on_phase_over(Process& process) {
 /// Goes on if there is nothing more to wait for.
 void RoundPlayer::advance(Process& process) {
   if (process.phase == ProcessPhase::waiting) {
-    if (process.state.incarnation != process.disk->account().incarnation) {
+    if (process.seen.state.incarnation != process.disk->account().incarnation) {
       write(process);  // so that its incarnation outlives a crash
       return;
     }
@@ -72,7 +72,7 @@ void RoundPlayer::advance(Process& process) {
     state_.audit.begin_event(state_.now(), process.site, "being asked whether it is ready");
     const bool ready = process.access->try_begin(waited);
     observe(process);
-    if (process.state.incarnation != process.disk->account().incarnation) {
+    if (process.seen.state.incarnation != process.disk->account().incarnation) {
       write(process);
       return;
     }
@@ -158,9 +158,9 @@ void RoundPlayer::write(Process& process) {
   process.access->save(bytes);
   process.writing = {.life = process.life,
                      .bytes = std::move(bytes).take(),
-                     .account = process.account,
-                     .state = process.state,
-                     .peers = process.peers,
+                     .account = process.seen.account,
+                     .state = process.seen.state,
+                     .peers = process.seen.peers,
                      .listed = process.listed};
   state_.report.largest_state =
       std::max(state_.report.largest_state, process.writing->bytes.size());
@@ -204,7 +204,7 @@ void RoundPlayer::commit(Process& process) {
 void RoundPlayer::await_peers(Process& process) {
   process.collects_since = state_.now();
   const auto heard = std::ranges::count_if(
-      process.peers, [](const PeerState& peer) { return peer.heard && peer.waited_for; });
+      process.seen.peers, [](const PeerState& peer) { return peer.heard && peer.waited_for; });
   process.patience.begin(0, process.node->awaited(), static_cast<std::size_t>(heard));
   enter(process, ProcessPhase::collecting, from_seconds(process.patience.lasts()));
 }
@@ -216,11 +216,11 @@ void RoundPlayer::collect(Process& process) {
   if (const Status status = process.node->collect(); !status.ok()) {
     state_.audit.fail(status.message());
   }
-  const Incarnation before = process.state.incarnation;
+  const Incarnation before = process.seen.state.incarnation;
   state_.audit.collected(process);
   state_.naming.look(state_.now(), process);
   note_renewal(process, before);
-  state_.note(SimulatedSiteEvent::Kind::finished, process.site, -1, process.state.round);
+  state_.note(SimulatedSiteEvent::Kind::finished, process.site, -1, process.seen.state.round);
   for (const Rank peer : process.listed) {
     if (const Process* other = state_.present(peer); other != nullptr && other->alive) {
       state_.audit.compare_copies(*other, process);
@@ -232,15 +232,16 @@ void RoundPlayer::collect(Process& process) {
 
 /// The onlooker sees what an event has done.
 void RoundPlayer::observe(Process& process) {
-  const Incarnation before = process.state.incarnation;
+  const Incarnation before = process.seen.state.incarnation;
   state_.audit.heard(process);
   note_renewal(process, before);
 }
 
 void RoundPlayer::note_renewal(const Process& process, Incarnation before) {
-  if (process.state.incarnation != before) {
+  if (process.seen.state.incarnation != before) {
     state_.whole = false;
-    state_.note(SimulatedSiteEvent::Kind::renewed, process.site, -1, process.state.incarnation);
+    state_.note(SimulatedSiteEvent::Kind::renewed, process.site, -1,
+                process.seen.state.incarnation);
   }
 }
 

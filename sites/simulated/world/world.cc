@@ -95,7 +95,7 @@ bool World::all_done() const {
   return std::all_of(state_.slots.begin(), state_.slots.end(), [&](const Slot& slot) {
     const Process* process = slot.process ? &state_.processes[*slot.process] : nullptr;
     return process == nullptr || !process->alive || !state_.honest(process->site) ||
-           process->state.round >= *state_.plan.rounds;
+           process->seen.state.round >= *state_.plan.rounds;
   });
 }
 
@@ -132,7 +132,7 @@ SimulatedSitesReport World::run() {
     handle(event);
     for (std::size_t i = 0; i < state_.slots.size(); ++i) {
       const Process* process = state_.present(static_cast<Rank>(i));
-      accounts[i] = process != nullptr && process->alive ? &process->account
+      accounts[i] = process != nullptr && process->alive ? &process->seen.account
                                                          : &state_.slots[i].disk->account();
     }
     state_.audit.begin_event(state_.now(), -1, "looking at all sites");
@@ -160,9 +160,9 @@ SimulatedSitesReport World::report() {
     report.rounds.push_back(0);
     if (const Process* process = state_.present(site);
         process != nullptr && process->alive && state_.honest(site)) {
-      report.rounds.back() = process->state.round;
-      least = std::min(least.value_or(process->state.round), process->state.round);
-      report.rounds_most = std::max(report.rounds_most, process->state.round);
+      report.rounds.back() = process->seen.state.round;
+      least = std::min(least.value_or(process->seen.state.round), process->seen.state.round);
+      report.rounds_most = std::max(report.rounds_most, process->seen.state.round);
     }
   }
   report.rounds_least = least.value_or(0);
