@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "site_process.h"
+#include "footprint.h"
 
 namespace sotto::sitelab {
 

@@ -11,6 +11,7 @@
 #include <sotto/topology/registry.h>
 
 #include "bench/support/loopback.h"
+#include "site_name.h"
 
 namespace sotto::sitelab {
 

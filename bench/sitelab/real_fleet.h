@@ -23,7 +23,7 @@
 #include "real_sites.h"
 #include "relays.h"
 #include "site_files.h"
-#include "site_process.h"
+#include "site_status.h"
 
 namespace sotto::sitelab {
 

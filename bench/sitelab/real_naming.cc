@@ -9,6 +9,8 @@
 
 #include <sotto/sites/faults/lie_signs.h>
 
+#include "site_name.h"
+
 namespace sotto::sitelab {
 namespace {
 

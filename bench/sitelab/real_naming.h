@@ -14,8 +14,8 @@
 #include <sotto/base/ids.h>
 #include <sotto/sites/faults/fault_plan.h>
 
-#include "real_audit.h"
-#include "site_process.h"
+#include "site_log.h"
+#include "site_status.h"
 
 namespace sotto::sitelab {
 

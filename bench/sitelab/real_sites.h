@@ -23,8 +23,9 @@
 #include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 
+#include "bench/support/quantile.h"
+#include "durable_site.h"
 #include "growth.h"
-#include "real_audit.h"
 #include "real_naming.h"
 
 namespace sotto::sitelab {
@@ -54,6 +55,14 @@ struct RealOptions {
 struct SiteOutcome {
   Round round = 0;
   double accuracy = 0;  ///< of its model, on the test set: 0 … 1
+};
+
+/// How long it took until somebody was missed; seconds, sorted.
+struct Detections {
+  std::vector<double> seconds;
+  std::uint64_t missed = 0;  ///< nobody noticed in time
+  double median() const { return seconds.empty() ? 0 : bench::median(seconds); }
+  double longest() const { return seconds.empty() ? 0 : seconds.back(); }
 };
 
 struct RealReport {

@@ -12,10 +12,11 @@
 
 #include <sotto/sites/faults/fault_plan.h>
 
-#include "real_audit.h"
+#include "durable_site.h"
 #include "real_fleet.h"
 #include "real_naming.h"
 #include "real_sites.h"
+#include "site_log.h"
 
 namespace sotto::sitelab {
 

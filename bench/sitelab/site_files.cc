@@ -13,7 +13,7 @@
 #include <sotto/comm/trust/peers_file.h>
 #include <sotto/sites/nodes/state/site_folder.h>
 
-#include "site_process.h"
+#include "site_name.h"
 
 namespace sotto::sitelab {
 namespace {

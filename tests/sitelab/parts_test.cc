@@ -12,8 +12,8 @@
 
 #include <sotto/sites/nodes/state/site_folder.h>
 
+#include "bench/sitelab/durable_site.h"
 #include "bench/sitelab/growth.h"
-#include "bench/sitelab/real_audit.h"
 #include "bench/sitelab/relays.h"
 #include "bench/sitelab/site_files.h"
 #include "bench/support/loopback.h"

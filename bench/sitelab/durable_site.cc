@@ -1,21 +1,16 @@
-#include "real_audit.h"
+#include "durable_site.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <ctime>
-#include <fstream>
-#include <iomanip>
-#include <sstream>
+#include <memory>
+#include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include <sotto/base/error.h>
-#include <sotto/base/json_text.h>
+#include <sotto/sites/faults/mass_accounts.h>
 #include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/site_of_options.h>
 
-#include "site_process.h"
+#include "site_name.h"
 
 namespace sotto::sitelab {
 namespace {
@@ -43,15 +38,6 @@ MassAccount account_of(const DurableSite& site, int sites) {
     with.applied = peer.taken;
   }
   return account;
-}
-
-/// "2026-11-21T12:00:00.123Z"
-double parse_time(const std::string& text) {
-  std::tm parts = {};
-  double fraction = 0;
-  std::istringstream in(text);
-  in >> std::get_time(&parts, "%Y-%m-%dT%H:%M:%S") >> fraction;
-  return static_cast<double>(::timegm(&parts)) + fraction;
 }
 
 }  // namespace
@@ -110,37 +96,6 @@ MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
   audit.lost = lost_mass(all);
   audit.under_way = audit.minted + audit.returned - audit.held - audit.lost;
   return audit;
-}
-
-namespace {
-
-/// A line of a log; null where it is cut off in the middle, or what a process said in its last
-/// need.
-nlohmann::json parse_entry(const std::string& line) {
-  constexpr std::size_t kDeepest = 16;
-  try {
-    return parse_json<nlohmann::json>(line, kDeepest);
-  } catch (const Error&) {
-    return nullptr;
-  }
-}
-
-}  // namespace
-
-std::vector<LogEntry> read_log(const std::string& path) {
-  std::vector<LogEntry> entries;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    const nlohmann::json json = parse_entry(line);
-    if (!json.is_object() || !json.contains("time") || !json.contains("event")) {
-      continue;
-    }
-    entries.push_back({.time = parse_time(json.at("time")),
-                       .event = json.at("event"),
-                       .peer = site_rank(json.value("peer", "")),
-                       .text = json.value("text", "")});
-  }
-  return entries;
 }
 
 }  // namespace sotto::sitelab

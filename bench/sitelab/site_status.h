@@ -1,13 +1,9 @@
-// What can be seen of a process of `sotto node` from outside: what it takes of the machine, and how
-// its site stands as its own monitor tells it.
+// How a site stands, as the monitor of its process tells it.
 //
 // Thread safety: one thread at a time; StatusWatch asks from a thread of its own.
 #pragma once
 
-#include <sys/types.h>
-
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -19,19 +15,6 @@
 #include <sotto/sites/core/site.h>
 
 namespace sotto::sitelab {
-
-/// The name of a site of a plan, and back; −1: no such name.
-std::string site_name(Rank site);
-Rank site_rank(std::string_view name);
-
-/// What a process takes of the machine.
-struct Footprint {
-  double resident_bytes = 0;
-  double descriptors = 0;
-};
-
-/// What the process takes; none when it has ended.
-std::optional<Footprint> footprint_of(pid_t process);
 
 /// How a site stood when its monitor was asked last.
 struct SiteStatus {

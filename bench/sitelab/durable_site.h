@@ -1,22 +1,18 @@
-// What the durable states and the logs of real sites say once all have ended: where the mass is,
-// who was accused, and how soon a peer that died or hung was missed. The arithmetic is the
-// simulator's (sites/faults/mass_accounts.h).
+// What the state of a real site says once its process has ended, and where the mass of all of them
+// is. The arithmetic is the simulator's (sites/faults/mass_accounts.h).
 //
 // Pure functions but for reading files; one thread at a time.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/faults/mass_accounts.h>
+#include <sotto/sites/faults/fault_plan.h>
 
-#include "bench/support/quantile.h"
 #include "site_files.h"
 
 namespace sotto::sitelab {
@@ -42,31 +38,12 @@ struct MassAudit {
   double held = 0;
   double under_way = 0;
   double lost = 0;  ///< neither held nor under way; 0 where no state was given up
-  double worst_error =
-      0;  ///< the largest error of one site: |ω + given up + Σ made − Σ applied − minted|
+  /// The largest error of one site: |ω + given up + Σ made − Σ applied − minted|.
+  double worst_error = 0;
 };
 
 /// Adds up what all sites hold. `worst_error` covers the sites none of whose streams has begun
 /// anew, and says nothing where there is none.
 MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites);
-
-/// An entry of a site's log.
-struct LogEntry {
-  double time = 0;  ///< seconds since 1970
-  std::string event;
-  Rank peer = -1;
-  std::string text;
-};
-
-/// Lines that are no entries are left out.
-std::vector<LogEntry> read_log(const std::string& path);
-
-/// How long it took until somebody was missed; seconds, sorted.
-struct Detections {
-  std::vector<double> seconds;
-  std::uint64_t missed = 0;  ///< nobody noticed in time
-  double median() const { return seconds.empty() ? 0 : bench::median(seconds); }
-  double longest() const { return seconds.empty() ? 0 : seconds.back(); }
-};
 
 }  // namespace sotto::sitelab

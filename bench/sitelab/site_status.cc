@@ -1,22 +1,19 @@
-#include "site_process.h"
-
-#include <unistd.h>
+#include "site_status.h"
 
 #include <charconv>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
+#include <cstddef>
 #include <stdexcept>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-#include <sotto/base/number.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/observe/monitor.h>
+
+#include "site_name.h"
 
 namespace sotto::sitelab {
 namespace {
@@ -24,7 +21,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kAskEvery = 200ms;
-constexpr std::string_view kName = "site-";
 constexpr std::size_t kDeepestJson = 16;
 
 sites::Incarnation parse_incarnation(const std::string& hex) {
@@ -34,35 +30,6 @@ sites::Incarnation parse_incarnation(const std::string& hex) {
 }
 
 }  // namespace
-
-std::string site_name(Rank site) { return fmt::format("{}{}", kName, site); }
-
-Rank site_rank(std::string_view name) {
-  Rank rank = -1;
-  if (name.starts_with(kName)) {
-    name.remove_prefix(kName.size());
-    rank = parse_number<Rank>(name).value_or(rank);
-  }
-  return rank;
-}
-
-std::optional<Footprint> footprint_of(pid_t process) {
-  const std::filesystem::path proc = fmt::format("/proc/{}", process);
-  std::ifstream file(proc / "statm");
-  double pages = 0;
-  double resident = 0;
-  if (!(file >> pages >> resident) || resident == 0) {
-    return std::nullopt;
-  }
-  std::error_code code;
-  double descriptors = 0;
-  for (std::filesystem::directory_iterator entry(proc / "fd", code), end; !code && entry != end;
-       entry.increment(code)) {
-    ++descriptors;
-  }
-  return Footprint{.resident_bytes = resident * static_cast<double>(::sysconf(_SC_PAGESIZE)),
-                   .descriptors = descriptors};
-}
 
 SiteStatus parse_site_status(const std::string& text) try {
   const auto json = parse_json<nlohmann::json>(text, kDeepestJson);
