@@ -1,15 +1,17 @@
-// What a RealRun does to its sites when a FaultSchedule injects a fault.
+#include "real_injection.h"
+
 #include <algorithm>
 #include <csignal>
+#include <string_view>
 #include <utility>
-
-#include "real_run.h"
 
 namespace sotto::sitelab {
 
-/// Injects the faults whose time has come, and ends those whose time has passed.
-void RealRun::inject_and_end() {
-  const SimTime moment = now();
+RealInjection::RealInjection(RunState& state)
+    : state_(state), faults_(state.plan, state.options.seed, *this) {}
+
+void RealInjection::inject_and_end() {
+  const SimTime moment = state_.now();
   while (next_fault_ < faults_.faults().size() && faults_.faults()[next_fault_].at <= moment) {
     faults_.begin(next_fault_++);
   }
@@ -22,77 +24,91 @@ void RealRun::inject_and_end() {
   }
   for (const Begin& begin : std::exchange(begins_, {})) {
     // A process that is told to leave ends first.
-    if (begin.at > moment || fleet_.at(begin.site).leaving) {
+    if (begin.at > moment || state_.fleet.at(begin.site).leaving) {
       begins_.push_back(begin);
     } else {
-      begin_process(begin.site);
+      state_.begin_process(begin.site);
+    }
+  }
+}
+
+void RealInjection::look_at_states() {
+  state_.states.tell([&](Rank site, StateWatch::Change change, std::string_view name) {
+    if (change == StateWatch::Change::begun) {
+      reach(site, FaultMoment::before_commit);
+    } else {
+      state_.fleet.at(site).home.files->keep_state(name);
+      reach(site, FaultMoment::before_release);
+    }
+  });
+  for (Rank site = 0; site < state_.plan.sites; ++site) {
+    if (const RealSite& own = state_.fleet.at(site); own.process) {
+      state_.states.follow(site, own.home.files->state());
     }
   }
 }
 
 /// Injects a fault that waits for this moment of the site.
-void RealRun::reach(Rank site, FaultMoment moment) {
-  const RealSite& own = fleet_.at(site);
+void RealInjection::reach(Rank site, FaultMoment moment) {
+  const RealSite& own = state_.fleet.at(site);
   if (own.process && !own.leaving) {
     faults_.inject_due(site, own.seen.state.round, moment);
   }
 }
 
-std::optional<std::uint64_t> RealRun::process_of(Rank site) const {
-  const RealSite& own = fleet_.at(site);
+std::optional<std::uint64_t> RealInjection::process_of(Rank site) const {
+  const RealSite& own = state_.fleet.at(site);
   return own.process ? std::optional(own.number) : std::nullopt;
 }
 
-bool RealRun::leave(Rank site) {
-  RealSite& own = fleet_.at(site);
+bool RealInjection::leave(Rank site) {
+  RealSite& own = state_.fleet.at(site);
   // Before its first word it could not know what is asked of it.
   if (own.stopped || own.leaving || !own.has_answered()) {
     return false;
   }
-  own.leaving = now();
+  own.leaving = state_.now();
   own.process->signal(SIGTERM);
   return true;
 }
 
-void RealRun::bring_back(Rank site) { begins_.push_back({.site = site, .at = now()}); }
-
-void RealRun::on_injected(const PlannedFault& fault, Rank /*site*/,
-                          const std::vector<Rank>& /*peers*/) {
-  report_.whole = report_.whole && !fault_kind(fault.kind).loses;
+void RealInjection::on_injected(const PlannedFault& fault, Rank /*site*/,
+                                const std::vector<Rank>& /*peers*/) {
+  state_.report.whole = state_.report.whole && !fault_kind(fault.kind).loses;
 }
 
-void RealRun::end_after(SimTime lasting, std::size_t number) {
-  ends_.push_back({.number = number, .at = plus(now(), lasting)});
+void RealInjection::end_after(SimTime lasting, std::size_t number) {
+  ends_.push_back({.number = number, .at = plus(state_.now(), lasting)});
 }
 
-void RealRun::expect_missed(Rank site, bool stopped) {
-  const RealSite& own = fleet_.at(site);
-  MissedProcess gone = {.site = site, .at = now(), .stopped = stopped, .witnesses = {}};
-  for (Rank peer = 0; peer < plan_.sites; ++peer) {
-    const RealSite& other = fleet_.at(peer);
+void RealInjection::expect_missed(Rank site, bool stopped) {
+  const RealSite& own = state_.fleet.at(site);
+  MissedProcess gone = {.site = site, .at = state_.now(), .stopped = stopped, .witnesses = {}};
+  for (Rank peer = 0; peer < state_.plan.sites; ++peer) {
+    const RealSite& other = state_.fleet.at(peer);
     const auto place = std::find(other.seen.listed.begin(), other.seen.listed.end(), site);
     if (peer != site && other.process && !other.stopped && !other.leaving && own.process &&
-        place != other.seen.listed.end() && fleet_.relays().open_both_ways(site, peer) &&
+        place != other.seen.listed.end() && state_.fleet.relays().open_both_ways(site, peer) &&
         other.seen.peers[static_cast<std::size_t>(place - other.seen.listed.begin())].up) {
       gone.witnesses.push_back(peer);
     }
   }
-  audit_.expect_missed(std::move(gone));
+  state_.audit.expect_missed(std::move(gone));
 }
 
-bool RealRun::kill(const PlannedFault& fault, Rank site) {
-  RealSite& own = fleet_.at(site);
+bool RealInjection::kill(const PlannedFault& fault, Rank site) {
+  RealSite& own = state_.fleet.at(site);
   const bool talked = !own.stopped && !own.leaving && own.has_answered();
   if (talked && fault.kind == FaultKind::kill) {
     expect_missed(site, false);
   }
-  fleet_.kill(site);
+  state_.fleet.kill(site);
   look_at_states();
   if (fault.kind == FaultKind::kill) {
     return true;
   }
-  const auto before = read_durable(plan_, *own.home.files, site);
-  states_.forget(site);
+  const auto before = read_durable(state_.plan, *own.home.files, site);
+  state_.states.forget(site);
   if (fault.kind == FaultKind::lose) {
     own.home.files->lose();
   } else if (fault.kind == FaultKind::restore) {
@@ -100,21 +116,21 @@ bool RealRun::kill(const PlannedFault& fault, Rank site) {
   } else {
     own.home.files->corrupt();
   }
-  audit_.state_changed(before, read_durable(plan_, *own.home.files, site));
+  state_.audit.state_changed(before, read_durable(state_.plan, *own.home.files, site));
   return true;
 }
 
-bool RealRun::stop(const PlannedFault& fault, Rank site) {
-  RealSite& own = fleet_.at(site);
+bool RealInjection::stop(const PlannedFault& fault, Rank site) {
+  RealSite& own = state_.fleet.at(site);
   if (own.stopped || own.leaving) {
     return false;
   }
-  fleet_.stop(site);
+  state_.fleet.stop(site);
   if (fault.kind == FaultKind::replace) {
-    states_.forget(site);
-    fleet_.take_over(site, now());
+    state_.states.forget(site);
+    state_.fleet.take_over(site, state_.now());
     begin_process(site);
-  } else if (fault.lasting > plan_.silence && own.has_answered()) {
+  } else if (fault.lasting > state_.plan.silence && own.has_answered()) {
     expect_missed(site, true);
   }
   return true;
