@@ -207,6 +207,8 @@ start_forwarder() {
       words=(
         ssh -N -R 0.0.0.0:9001:127.0.0.1:9001 -o ServerAliveInterval=10 -o ExitOnForwardFailure=yes tunnel@forwarder.example.org
       )
+      # The command is docs/operations.md's to the letter, with an account of the forwarder for the
+      # tunnel alone; namespaces share this machine's accounts, and root's is there anywhere.
       words=("${words[@]/tunnel@/root@}")
       words+=(-i "$work/tunnel" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
         -o ConnectionAttempts=10 -o BatchMode=yes)

@@ -1,4 +1,4 @@
-// What `sitelab` is made of: relays, the audit of mass, the judge of growth.
+// What `sitelab` is made of: relays, the audit of mass, the judge of growth, files and logs.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +16,8 @@
 #include "bench/sitelab/growth.h"
 #include "bench/sitelab/relays.h"
 #include "bench/sitelab/site_files.h"
+#include "bench/sitelab/site_log.h"
+#include "bench/sitelab/site_name.h"
 #include "bench/support/loopback.h"
 #include "support/free_port.h"
 #include "support/scratch.h"
@@ -195,6 +197,26 @@ TEST_CASE(
   found = read_site_state(files.state());
   REQUIRE(found.ok());
   CHECK_FALSE(found->has_value());
+}
+
+TEST_CASE("a log is read without the lines that are no entries, and sites are known by name") {
+  CHECK(site_rank(site_name(12)) == 12);
+  CHECK(site_rank("hospital") == -1);
+  CHECK(site_rank("site-x") == -1);
+  const sotto::test::Scratch scratch;
+  const auto path = scratch.write(
+      "log",
+      "{\"time\":\"2026-11-21T12:00:00.250Z\",\"event\":\"peer-down\",\"peer\":\"site-3\"}\n"
+      "terminate called\n"
+      "{\"time\":\"2026-11-21T12:00:01.000Z\",\"event\":\"ended\",\"text\":\"in good order\"}\n"
+      "{\"time\":\"2026-11-21T1");
+  const std::vector<LogEntry> log = read_log(path.string());
+  REQUIRE(log.size() == 2);
+  CHECK(log[0].event == "peer-down");
+  CHECK(log[0].peer == 3);
+  CHECK(log[1].time - log[0].time == doctest::Approx(0.75));
+  CHECK(log[1].peer == -1);
+  CHECK(log[1].text == "in good order");
 }
 
 }  // namespace sotto::test::parts_test
