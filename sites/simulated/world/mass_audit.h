@@ -26,9 +26,9 @@ class MassAudit {
   bool has_mass() const { return has_mass_; }
 
   // What a process did.
-  /// It began without a state.
+  /// The process began without a state.
   void began_anew(Process& process);
-  /// It has loaded its disk's state.
+  /// The process has loaded the state of its disk.
   void went_on(Process& process);
   /// Heard of a channel or a message, or was asked whether it is ready.
   void heard(Process& process, const SaidState& before);
@@ -36,7 +36,7 @@ class MassAudit {
   void offered(Process& process, const SaidState& before);
   /// False when it applied a parcel that never came; its account is void then.
   bool collected(Process& process, const SaidState& before);
-  /// Its list was `listed`.
+  /// The list of `process` was `listed`.
   void relisted(Process& process, const std::vector<Rank>& listed, const SaidState& before);
 
   /// All sites' accounts; `whole` says that no state was given up, so that nothing may be lost.

@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
-namespace sotto::sites::test::wire_event_test {
+namespace sotto::test::wire_event_test {
+
+using namespace sotto::sites;
 
 TEST_CASE("An event of the wires says what it is about as it was written") {
   const Event dial = make_event(WireEvent::dial, 7, Dialing{.process = 12, .peer = 3});
@@ -29,4 +31,4 @@ TEST_CASE("An event of the wires says what it is about as it was written") {
   CHECK(snapping_of(snap) == 41);
 }
 
-}  // namespace sotto::sites::test::wire_event_test
+}  // namespace sotto::test::wire_event_test
