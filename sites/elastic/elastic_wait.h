@@ -17,7 +17,7 @@
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/nodes/report/site_event.h>
-#include <sotto/sites/nodes/seed_store.h>
+#include <sotto/sites/nodes/stores/seed_store.h>
 
 namespace sotto {
 
