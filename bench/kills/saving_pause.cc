@@ -21,7 +21,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/comm/trust/allow_list.h>
-#include <sotto/sites/process/site_exchange.h>
+#include <sotto/sites/process/site_training.h>
 #include <sotto/sites/process/site_optimizer.h>
 
 #include "bench/support/command_line.h"

@@ -8,18 +8,16 @@
 #include <functional>
 
 #include <sotto/base/status.h>
-#include <sotto/sites/core/site.h>
 #include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_links.h>
-#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_parts.h>
 #include <sotto/sites/process/state/site_state_writer.h>
 
 namespace sotto {
 
-/// The parts of a site that joins.
+/// A site that joins.
 struct JoiningSite {
-  const SiteOptions& options;
-  sites::Site& site;
+  const SiteParts& parts;
   SiteStateWriter& writer;
   SiteReporter& reporter;
   SiteLinks& links;
