@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,9 +4,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
