@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kJoinSlice{50};
 
 /// The peers that owe the site their model.
 std::vector<OwedModel> owing(const JoiningSite& joiner) {
-  const std::vector<std::size_t> places = joiner.parts.site.awaited();
+  const std::vector<std::size_t> places = joiner.site.awaited();
   std::vector<OwedModel> found;
   found.reserve(places.size());
   for (const std::size_t place : places) {
@@ -40,7 +40,7 @@ void give_up_overdue(const JoiningSite& joiner, OwedModels& owed) {
 }  // namespace
 
 Status join_sites(const JoiningSite& joiner) {
-  if (joiner.parts.site.try_begin(false)) {
+  if (joiner.site.try_begin(false)) {
     return {};
   }
   if (Status status = joiner.writer.save_new_incarnation(); !status.ok()) {
@@ -50,15 +50,14 @@ Status join_sites(const JoiningSite& joiner) {
   joiner.reporter.tell(
       SiteEvent::Level::info, SiteEvent::Kind::joining,
       fmt::format("waits for peers, or for one's model, for {} s at most",
-                  joiner.parts.options.found_after.count() / 1000),
-      {{"found_after_s", static_cast<double>(joiner.parts.options.found_after.count()) / 1000}});
+                  joiner.options.found_after.count() / 1000),
+      {{"found_after_s", static_cast<double>(joiner.options.found_after.count()) / 1000}});
   const auto begin = Clock::now();
-  OwedModels owed(
-      joiner.parts.options.patience,
-      std::chrono::duration_cast<Clock::duration>(joiner.parts.options.patience +
-                                                  std::chrono::duration<double>(longest_transfer_s(
-                                                      joiner.parts.site.max_message_bytes()))));
-  while (!joiner.parts.site.try_begin(Clock::now() - begin >= joiner.parts.options.found_after)) {
+  OwedModels owed(joiner.options.patience,
+                  std::chrono::duration_cast<Clock::duration>(
+                      joiner.options.patience + std::chrono::duration<double>(longest_transfer_s(
+                                                    joiner.site.max_message_bytes()))));
+  while (!joiner.site.try_begin(Clock::now() - begin >= joiner.options.found_after)) {
     if (Status status = joiner.writer.save_new_incarnation(); !status.ok()) {
       return status;
     }
@@ -67,11 +66,11 @@ Status join_sites(const JoiningSite& joiner) {
     }
     give_up_overdue(joiner, owed);
   }
-  const bool alone = std::ranges::none_of(joiner.parts.site.peers(), &sites::PeerState::up);
+  const bool alone = std::ranges::none_of(joiner.site.peers(), &sites::PeerState::up);
   joiner.reporter.tell(
       alone ? SiteEvent::Level::warning : SiteEvent::Level::info, SiteEvent::Kind::joined,
-      words_of_beginning(joiner.parts.site.state(), alone, std::exchange(joiner.disowned, false)),
-      {{"said_by", static_cast<std::uint64_t>(joiner.parts.site.state().round_said_by)}});
+      words_of_beginning(joiner.site.state(), alone, std::exchange(joiner.disowned, false)),
+      {{"said_by", static_cast<std::uint64_t>(joiner.site.state().round_said_by)}});
   return {};
 }
 

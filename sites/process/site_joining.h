@@ -8,16 +8,18 @@
 #include <functional>
 
 #include <sotto/base/status.h>
+#include <sotto/sites/core/site.h>
 #include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_links.h>
-#include <sotto/sites/process/site_parts.h>
+#include <sotto/sites/process/site_options.h>
 #include <sotto/sites/process/state/site_state_writer.h>
 
 namespace sotto {
 
-/// A site that joins.
+/// The parts of a site that joins.
 struct JoiningSite {
-  const SiteParts& parts;
+  const SiteOptions& options;
+  sites::Site& site;
   SiteStateWriter& writer;
   SiteReporter& reporter;
   SiteLinks& links;

@@ -21,28 +21,27 @@ Status pump_until(const LeavingSite& leaver, Deadline deadline, const Done& done
 
 /// A round without a step, which takes in what is under way to this site.
 Status pass_on(const LeavingSite& leaver, Deadline deadline) {
-  if (Status status = leaver.parts.site.offer(); !status.ok()) {
+  if (Status status = leaver.site.offer(); !status.ok()) {
     return status;
   }
   if (Status status = leaver.commit(); !status.ok()) {
     return status;
   }
-  if (Status status = pump_until(leaver, deadline, [&] { return leaver.parts.site.complete(); });
+  if (Status status = pump_until(leaver, deadline, [&] { return leaver.site.complete(); });
       !status.ok()) {
     return status;
   }
-  return leaver.parts.site.collect();
+  return leaver.site.collect();
 }
 
 /// Whether the site still holds what another node could take.
 bool owes(const LeavingSite& leaver) {
-  return leaver.parts.options.exchange == sites::MixingKind::push_sum &&
-         !leaver.parts.site.has_left() && leaver.parts.site.state().mass > 0 &&
+  return leaver.gives_all && !leaver.site.has_left() && leaver.site.state().mass > 0 &&
          leaver.roster.others_up() > 0;
 }
 
 void tell_what_is_lost(const LeavingSite& leaver) {
-  const sites::SiteState state = leaver.parts.site.state();
+  const sites::SiteState state = leaver.site.state();
   if (state.undelivered > 0) {
     leaver.reporter.tell(
         SiteEvent::Level::warning, SiteEvent::Kind::undelivered,
@@ -63,16 +62,16 @@ Status leave_run(const LeavingSite& leaver) {
   const Deadline quiet_by = Deadline::after(patience / 2);
   leaver.roster.leave();
   Status status;
-  while (status.ok() && leaver.parts.site.try_begin(false) && !leaver.parts.site.quiet() &&
+  while (status.ok() && leaver.site.try_begin(false) && !leaver.site.quiet() &&
          !quiet_by.expired() && !leaver.cut()) {
     status = pass_on(leaver, quiet_by);
   }
   while (status.ok() && !deadline.expired() && !leaver.cut()) {
-    if (leaver.parts.site.hand_over()) {
-      leaver.roster.keep(leaver.parts.site.heir());
+    if (leaver.site.hand_over()) {
+      leaver.roster.keep(leaver.site.heir());
       status = leaver.commit();
     }
-    if (status.ok() && !owes(leaver) && leaver.parts.site.delivered()) {
+    if (status.ok() && !owes(leaver) && leaver.site.delivered()) {
       break;
     }
     status = status.ok() ? leaver.pump(kLeaveSlice) : status;

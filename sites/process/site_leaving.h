@@ -10,16 +10,17 @@
 
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/sites/core/site.h>
 #include <sotto/sites/nodes/run_roster.h>
 #include <sotto/sites/process/report/site_reporter.h>
-#include <sotto/sites/process/site_parts.h>
 
 namespace sotto {
 
-/// A site that leaves.
+/// The parts of a site that leaves.
 struct LeavingSite {
-  const SiteParts& parts;
+  sites::Site& site;
   RunRoster& roster;
+  bool gives_all;  ///< whether what it holds goes to an heir, as with push-sum
   const SiteReporter& reporter;
   /// Makes the state durable, and sends what the site has released.
   std::function<Status()> commit;

@@ -154,7 +154,8 @@ Status SiteOptimizer::Run::pump(Clock::duration longest) {
 }
 
 Status SiteOptimizer::Run::join() {
-  return join_sites({.parts = parts_,
+  return join_sites({.options = options_,
+                     .site = site_,
                      .writer = writer_,
                      .reporter = reporter_,
                      .links = connections_.links(),
@@ -396,8 +397,9 @@ Status SiteOptimizer::Run::leave() {
 
 Status SiteOptimizer::Run::hand_over() {
   const bool told = node_.stopped();
-  return leave_run({.parts = parts_,
+  return leave_run({.site = site_,
                     .roster = *connections_.roster(),
+                    .gives_all = options_.exchange == sites::MixingKind::push_sum,
                     .reporter = reporter_,
                     .commit = [this] { return keep_and_send(); },
                     .pump = [this](Clock::duration span) { return pump(span); },
