@@ -1,6 +1,6 @@
-// The parts of a site that runs, as those share them that do something with it. Not for users.
+// The parts of a running site that several of its objects use. Not for users.
 //
-// A plain value. Ownership: all is the caller's, and outlives what was given it.
+// A plain value. Ownership: all is the caller's, and outlives the objects that use it.
 #pragma once
 
 #include <string>
