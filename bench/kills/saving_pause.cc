@@ -21,8 +21,8 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/comm/trust/allow_list.h>
-#include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_optimizer.h>
+#include <sotto/sites/process/site_training.h>
 
 #include "bench/support/command_line.h"
 #include "bench/support/loopback.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/sites/elastic/elastic_wait.h>
+#include <sotto/sites/elastic/elastic_wait_watch.h>
 #include <sotto/study/json/figures.h>
 #include <sotto/study/quality.h>
 #include <sotto/study/units.h>

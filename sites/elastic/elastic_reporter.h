@@ -15,6 +15,7 @@
 #include <sotto/sites/elastic/elastic_links.h>
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/elastic/elastic_wait.h>
+#include <sotto/sites/elastic/elastic_wait_watch.h>
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/nodes/report/site_history.h>

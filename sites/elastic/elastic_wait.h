@@ -1,7 +1,7 @@
 // What keeps a node of an all-reduce whose nodes come and go from its next step, as data and in
-// words; and when an operator is to be told of it, and of its end.
+// words.
 //
-// Pure; one thread at a time.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,7 @@
 
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/nodes/report/site_event.h>
-#include <sotto/sites/nodes/seed_store.h>
+#include <sotto/sites/nodes/stores/seed_store.h>
 
 namespace sotto {
 
@@ -69,33 +68,5 @@ std::span<const ElasticWait::Kind> elastic_wait_kinds();
 ElasticWait wait_of(const WaitSight& sight);
 /// What it is, and what to do.
 std::string words_of(const ElasticWait& wait);
-
-/// Says which waits last so long that an operator is told, and when these are over.
-class ElasticWaitWatch {
- public:
-  using Time = std::chrono::milliseconds;  ///< from any beginning that its owner chooses
-
-  /// Shorter waits are everyday: an epoch's end, a newcomer's last steps.
-  static constexpr Time kTellAfter{2'000};
-  /// A newcomer waits for others, and then for an epoch's end, as a matter of course.
-  static constexpr Time kTellAdmissionAfter{30'000};
-  static constexpr Time kTellAgain{300'000};     ///< while a wait lasts
-  static constexpr Time kNewcomerAgain{60'000};  ///< between two waits for newcomers
-
-  /// The node waits so by now. The event that is to be told; none: nothing has changed.
-  std::optional<SiteEvent> follow(const ElasticWait& wait, Time now);
-  /// When the present wait began.
-  Time since() const { return since_; }
-
- private:
-  bool due(Time now) const;
-
-  ElasticWait::Kind kind_ = ElasticWait::Kind::none;
-  Time since_{0};                            ///< when it began
-  std::optional<Time> told_{};               ///< when it was told of last; none: not yet
-  std::optional<ElasticWait::Kind> open_{};  ///< a wait whose end is still to be told
-  Time open_since_{0};                       ///< when that began
-  std::optional<Time> newcomer_told_{};      ///< when a wait for a newcomer was told of last
-};
 
 }  // namespace sotto

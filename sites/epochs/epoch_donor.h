@@ -102,7 +102,6 @@ class EpochDonor {
   EpochTime paced_at_{0};  ///< when they were counted last
   Round paced_step_ = 0;   ///< up to this one
   bool waits_ = false;
-  Round goal_ = 0;          ///< near() when the wait began
   EpochTime waited_{0};     ///< in this epoch
   EpochTime looked_at_{0};  ///< up to when
 };

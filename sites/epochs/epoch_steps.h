@@ -24,6 +24,7 @@
 #include <sotto/sites/epochs/epoch_message.h>
 #include <sotto/sites/epochs/epoch_node.h>
 #include <sotto/sites/epochs/epoch_post.h>
+#include <sotto/sites/epochs/epoch_reducer.h>
 #include <sotto/sites/epochs/epoch_setup.h>
 #include <sotto/sites/epochs/held_parts.h>
 #include <sotto/sites/epochs/mean_log.h>

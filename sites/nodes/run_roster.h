@@ -23,7 +23,7 @@
 #include <sotto/sites/nodes/roster_options.h>
 #include <sotto/sites/nodes/roster_peers.h>
 #include <sotto/sites/nodes/roster_search.h>
-#include <sotto/sites/nodes/seed_store.h>
+#include <sotto/sites/nodes/stores/seed_store.h>
 #include <sotto/sites/roster/roster.h>
 
 namespace sotto {

@@ -31,22 +31,21 @@ Status SiteConnections::find_nodes() {
   if (!options.roster) {
     return {};
   }
-  parts_.reporter.enter(SitePhase::joining);
+  reporter_.enter(SitePhase::joining);
   if (!roster_) {  // a call before this one may have been told to stop
     roster_ = std::make_unique<RunRoster>(*options.roster, options.name, options.listen,
                                           draw_incarnation(), parts_.site.state().life,
                                           options.security.peers, parts_.settings);
   }
-  parts_.reporter.follow(nullptr, nullptr, roster_.get());
+  reporter_.follow(nullptr, nullptr, roster_.get());
   return roster_->await_nodes(options.stop, options.found_after, [this] {
     tell_news();
-    parts_.reporter.refresh(false);
+    reporter_.refresh(false);
   });
 }
 
 Status SiteConnections::open() {
   const SiteOptions& options = parts_.options;
-  SiteReporter& reporter = parts_.reporter;
   ChannelOptions wanted = site_channels(options, parts_.site.max_message_bytes());
   if (roster_) {
     wanted.bind = roster_->address();
@@ -57,17 +56,17 @@ Status SiteConnections::open() {
   }
   channels_ = std::move(*made);
   links_ = std::make_unique<SiteLinks>(parts_.site, *channels_, *options.security.peers,
-                                       options.rank, options.exchange, parts_.listener);
+                                       options.rank, options.exchange, listener_);
   monitor_ = std::make_unique<PeerMonitor>(parts_.site, *channels_, *links_, options.only_takes,
-                                           parts_.settings, parts_.listener);
-  reporter.follow(channels_.get(), monitor_.get(), roster_.get());
+                                           parts_.settings, listener_);
+  reporter_.follow(channels_.get(), monitor_.get(), roster_.get());
   const std::string address = channels_->address();
-  reporter.tell(Level::info, SiteEvent::Kind::listening,
-                address.empty()
-                    ? "nowhere: neither `listen` nor the own line names an address; it dials"
-                    : address);
+  reporter_.tell(Level::info, SiteEvent::Kind::listening,
+                 address.empty()
+                     ? "nowhere: neither `listen` nor the own line names an address; it dials"
+                     : address);
   for (const std::string& shortage : channels_->strangers().shortages) {
-    reporter.tell(Level::warning, SiteEvent::Kind::setting, shortage);
+    reporter_.tell(Level::warning, SiteEvent::Kind::setting, shortage);
   }
   follow_list();
   if (roster_) {
@@ -78,7 +77,7 @@ Status SiteConnections::open() {
 }
 
 void SiteConnections::close() {
-  parts_.reporter.follow(nullptr, nullptr, nullptr);
+  reporter_.follow(nullptr, nullptr, nullptr);
   monitor_.reset();
   links_.reset();
   channels_.reset();
@@ -113,12 +112,12 @@ void SiteConnections::tell_news() {
     news.swap(list_news_);
   }
   for (PeersNews& one : news) {
-    parts_.listener({Level::warning, kind_of(one.kind), std::move(one.text), std::move(one.peer),
-                     parts_.site.round()});
+    listener_({Level::warning, kind_of(one.kind), std::move(one.text), std::move(one.peer),
+               parts_.site.round()});
   }
   for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
     event.round = parts_.site.round();
-    parts_.listener(event);
+    listener_(event);
   }
 }
 

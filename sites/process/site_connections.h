@@ -9,36 +9,26 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <sotto/base/status.h>
 #include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/peers_watch.h>
-#include <sotto/sites/core/site.h>
 #include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/nodes/run_roster.h>
 #include <sotto/sites/process/report/peer_monitor.h>
 #include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_links.h>
-#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_parts.h>
 
 namespace sotto {
 
 class SiteConnections {
  public:
-  /// The parts of the site.
-  struct Parts {
-    const SiteOptions& options;
-    const std::string& settings;  ///< settings that sites must share (settings_text)
-    sites::Site& site;
-    SiteReporter& reporter;
-    const SiteListener& listener;
-  };
-
   /// Connects nothing yet.
-  explicit SiteConnections(const Parts& parts) : parts_(parts) {}
+  SiteConnections(const SiteParts& parts, SiteReporter& reporter, const SiteListener& listener)
+      : parts_(parts), reporter_(reporter), listener_(listener) {}
 
   /// Finds the others by the roster, where there is one, and waits for as many as are wanted. One
   /// that was told to stop may be called again. Fault::stopped, and as RunRoster::standing().
@@ -68,7 +58,9 @@ class SiteConnections {
   /// Tells what the watch of the list, and the roster, have found.
   void tell_news();
 
-  const Parts parts_;
+  const SiteParts& parts_;
+  SiteReporter& reporter_;
+  const SiteListener& listener_;
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;

@@ -11,8 +11,8 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/sites/core/site_admission.h>
-#include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_pace.h>
+#include <sotto/sites/process/site_training.h>
 #include <sotto/trainers/settings/time_limit.h>
 
 namespace sotto {

@@ -15,8 +15,8 @@
 #include <sotto/base/xxh3.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sites/elastic/elastic_settings.h>
-#include <sotto/sites/process/site_exchange.h>
 #include <sotto/sites/process/site_settings.h>
+#include <sotto/sites/process/site_training.h>
 #include <sotto/study/internal/setting_text.h>
 #include <sotto/study/train/elastic_plan.h>
 #include <sotto/study/train/paced_task.h>

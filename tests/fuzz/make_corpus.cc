@@ -12,7 +12,7 @@
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/nodes/run_store.h>
+#include <sotto/sites/nodes/stores/run_store.h>
 #include <sotto/sites/roster/roster_message.h>
 #include <sotto/sites/roster/seed_leases.h>
 #include <sotto/topology/registry.h>

@@ -11,7 +11,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/nodes/run_store.h>
+#include <sotto/sites/nodes/stores/run_store.h>
 #include <sotto/sites/roster/roster.h>
 #include <sotto/sites/roster/seed_leases.h>
 

@@ -31,6 +31,7 @@
 #include <sotto/sites/nodes/incarnation.h>
 #include <sotto/sites/nodes/run_roster.h>
 
+#include "node_view.h"
 #include "owed_step.h"
 #include "run_entry.h"
 
@@ -127,6 +128,7 @@ class ElasticOptimizer::Run {
   const FoundingVotes votes_;
   const std::shared_ptr<AllowList> list_;
   const Clock::time_point began_ = Clock::now();
+  NodeView view_;
   ElasticReporter reporter_;
   std::optional<sites::EpochLocalSteps> local_;  ///< none: each gradient is one of the run's
   OwedStep owed_;
@@ -135,10 +137,6 @@ class ElasticOptimizer::Run {
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
   std::optional<ElasticLinks> links_;
-  sites::EpochTime search_began_{};  ///< when the roster was opened
-  /// What the roster showed last; sight() has it with the rest.
-  NodeSight sight_{.least = options_.roster.least};
-  Clock::time_point asked_{};   ///< when
   Clock::time_point pumped_{};  ///< when messages were taken in last
 
   std::atomic<bool> cancelled_{false};

@@ -10,8 +10,8 @@
 #include <sotto/base/ids.h>
 #include <sotto/sites/elastic/elastic_beginning.h>
 #include <sotto/sites/epochs/epoch_node.h>
-#include <sotto/sites/nodes/run_store.h>
-#include <sotto/sites/nodes/seed_store.h>
+#include <sotto/sites/nodes/stores/run_store.h>
+#include <sotto/sites/nodes/stores/seed_store.h>
 
 namespace sotto {
 

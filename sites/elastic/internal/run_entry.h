@@ -21,7 +21,7 @@
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/nodes/seed_store.h>
+#include <sotto/sites/nodes/stores/seed_store.h>
 
 #include "kept_model.h"
 #include "owed_step.h"

@@ -53,8 +53,15 @@ SiteListener heard_listener(SiteListener listener, bool by_roster) {
   };
 }
 
-SiteReporter::SiteReporter(const SiteParts& parts, SiteListener listener)
-    : parts_(parts), listener_(std::move(listener)), started_at_(unix_time()) {}
+SiteReporter::SiteReporter(const SiteParts& parts, const ParameterLayout& layout,
+                           const SiteGuard& guard, const sites::Patience& patience,
+                           SiteListener listener)
+    : parts_(parts),
+      layout_(layout),
+      guard_(guard),
+      patience_(patience),
+      listener_(std::move(listener)),
+      started_at_(unix_time()) {}
 
 void SiteReporter::follow(const Channels* channels, const PeerMonitor* monitor,
                           const RunRoster* roster) {
@@ -125,9 +132,9 @@ SiteReport SiteReporter::present() const {
   }
   report.privacy = parts_.gradients.privacy();
   report.observer = parts_.options.only_takes;
-  report.patience_s = parts_.patience.lasts();
-  report.put_backs = parts_.guard.put_backs();
-  report.jumps = parts_.guard.jumps();
+  report.patience_s = patience_.lasts();
+  report.put_backs = guard_.put_backs();
+  report.jumps = guard_.jumps();
   report.saved_at = parts_.folder == nullptr ? 0 : parts_.folder->written_at();
   report.started_at = started_at_;
   if (parts_.options.audit != nullptr) {
@@ -168,8 +175,8 @@ void SiteReporter::evaluated(const Evaluation& quality) {
 }
 
 void SiteReporter::export_model() {
-  const Status status = write_site_model(parts_.options, parts_.layout, parts_.site.parameters(),
-                                         parts_.site.round());
+  const Status status =
+      write_site_model(parts_.options, layout_, parts_.site.parameters(), parts_.site.round());
   if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
     tell(Level::warning, SiteEvent::Kind::export_failed, status.message());
   } else if (status.ok() && !parts_.options.export_file.empty()) {

@@ -15,30 +15,15 @@
 #include <sotto/base/parameter_layout.h>
 #include <sotto/comm/channels.h>
 #include <sotto/sites/core/patience.h>
-#include <sotto/sites/core/site.h>
 #include <sotto/sites/nodes/report/site_history.h>
 #include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/nodes/run_roster.h>
-#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/report/peer_monitor.h>
-#include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
-#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_parts.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
-
-/// The parts of a site that runs, as far as others are told of them.
-struct SiteParts {
-  const SiteOptions& options;
-  const std::string& settings;  ///< settings that sites share, in words
-  const ParameterLayout& layout;
-  const sites::Site& site;
-  const SiteGradients& gradients;
-  const SiteGuard& guard;
-  const sites::Patience& patience;
-  const SiteFolder* folder;  ///< folder of the state; null: it keeps none
-};
 
 /// A listener that may be called whether there is one or not; in a run by roster it is not told of
 /// a list that is empty until the roster fills it.
@@ -47,7 +32,8 @@ SiteListener heard_listener(SiteListener listener, bool by_roster);
 class SiteReporter {
  public:
   /// Tells `listener` of events.
-  SiteReporter(const SiteParts& parts, SiteListener listener);
+  SiteReporter(const SiteParts& parts, const ParameterLayout& layout, const SiteGuard& guard,
+               const sites::Patience& patience, SiteListener listener);
 
   /// From now on the peers are told of, too, and the roster where there is one; null: no more.
   void follow(const Channels* channels, const PeerMonitor* monitor, const RunRoster* roster);
@@ -86,7 +72,10 @@ class SiteReporter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const SiteParts parts_;
+  const SiteParts& parts_;
+  const ParameterLayout& layout_;
+  const SiteGuard& guard_;
+  const sites::Patience& patience_;
   const SiteListener listener_;
   const Channels* channels_ = nullptr;
   const PeerMonitor* monitor_ = nullptr;

@@ -11,9 +11,9 @@ namespace {
 
 using Level = SiteEvent::Level;
 
-void warn_of_clock(const LoadingSite& parts) {
-  if (const std::uint32_t behind = parts.folder->clock_behind_s(); behind > 0) {
-    parts.reporter.tell(
+void warn_of_clock(const SiteFolder& folder, const SiteReporter& reporter) {
+  if (const std::uint32_t behind = folder.clock_behind_s(); behind > 0) {
+    reporter.tell(
         Level::warning, SiteEvent::Kind::clock_behind,
         fmt::format("the clock is {} s behind that of this site's last start: where it was set "
                     "back, start with a new state folder only once it is right again",
@@ -22,14 +22,14 @@ void warn_of_clock(const LoadingSite& parts) {
   }
 }
 
-void warn_of_folder(const LoadingSite& parts) {
-  if (const std::string doubt = parts.folder->doubt(); !doubt.empty()) {
-    parts.reporter.tell(Level::warning, SiteEvent::Kind::setting, doubt);
+void warn_of_folder(const SiteFolder& folder, const SiteReporter& reporter) {
+  if (const std::string doubt = folder.doubt(); !doubt.empty()) {
+    reporter.tell(Level::warning, SiteEvent::Kind::setting, doubt);
   }
 }
 
 /// Throws Error for a state that this site cannot go on from.
-void admit_state(const LoadingSite& parts, const SiteStateFile& state) {
+void admit_state(const SiteParts& parts, const SiteStateFile& state) {
   if (const auto format = sites::format_of_state(state.site);
       !format.empty() && format != sites::state_format()) {
     throw Error(fmt::format(
@@ -37,7 +37,7 @@ void admit_state(const LoadingSite& parts, const SiteStateFile& state) {
         "another folder, and init set to a model that the other version wrote",
         parts.folder->path(), format, sites::state_format()));
   }
-  if (const auto difference = state_difference(parts.name, parts.settings, state.settings);
+  if (const auto difference = state_difference(parts.options.name, parts.settings, state.settings);
       !difference.empty()) {
     throw Error(
         fmt::format("the state in {} was kept under other settings: {}; give these, or "
@@ -48,28 +48,28 @@ void admit_state(const LoadingSite& parts, const SiteStateFile& state) {
 
 }  // namespace
 
-Result<bool> load_site(const LoadingSite& parts) {
+Result<bool> load_site(const SiteParts& parts, SiteStateWriter& writer,
+                       const SiteReporter& reporter) {
   if (parts.folder == nullptr) {
-    parts.reporter.tell(Level::info, SiteEvent::Kind::started, "a new site, which keeps no state");
-    parts.writer.loaded();
+    reporter.tell(Level::info, SiteEvent::Kind::started, "a new site, which keeps no state");
+    writer.loaded();
     return false;
   }
-  warn_of_clock(parts);
-  warn_of_folder(parts);
+  warn_of_clock(*parts.folder, reporter);
+  warn_of_folder(*parts.folder, reporter);
   auto found = parts.folder->read();
   if (!found.ok()) {
     return found.status();
   }
   if (!found->has_value()) {
-    parts.reporter.tell(Level::info, SiteEvent::Kind::started,
-                        "no state in the folder: a new site");
-    const Status written = parts.writer.save(!parts.writer.beside());
+    reporter.tell(Level::info, SiteEvent::Kind::started, "no state in the folder: a new site");
+    const Status written = writer.save(!writer.beside());
     return written.ok() ? Result<bool>(false) : written;
   }
   const SiteStateFile& state = (*found)->state;
   const bool damaged = !(*found)->warning.empty();
   if (damaged) {
-    parts.reporter.tell(Level::warning, SiteEvent::Kind::state_damaged, (*found)->warning);
+    reporter.tell(Level::warning, SiteEvent::Kind::state_damaged, (*found)->warning);
   }
   admit_state(parts, state);
   ByteReader in(state.site);
@@ -83,18 +83,18 @@ Result<bool> load_site(const LoadingSite& parts) {
   if (Status status = parts.gradients.expect_steps(run->steps); !status.ok()) {
     return status;
   }
-  parts.writer.loaded();
-  if (!run->complete || (parts.writer.beside() && damaged)) {
+  writer.loaded();
+  if (!run->complete || (writer.beside() && damaged)) {
     parts.site.disown_past();
-    parts.reporter.tell(Level::warning, SiteEvent::Kind::started,
-                        fmt::format("has a model of round {}, which was not the last that others "
-                                    "were told of: begins anew with it, or with a neighbour's",
-                                    parts.site.round()));
+    reporter.tell(Level::warning, SiteEvent::Kind::started,
+                  fmt::format("has a model of round {}, which was not the last that others "
+                              "were told of: begins anew with it, or with a neighbour's",
+                              parts.site.round()));
     return true;
   }
-  parts.reporter.tell(Level::info, SiteEvent::Kind::started,
-                      fmt::format("goes on from round {}", parts.site.round()));
-  const Status written = parts.writer.beside() ? parts.writer.save(false) : Status();
+  reporter.tell(Level::info, SiteEvent::Kind::started,
+                fmt::format("goes on from round {}", parts.site.round()));
+  const Status written = writer.beside() ? writer.save(false) : Status();
   return written.ok() ? Result<bool>(false) : written;
 }
 

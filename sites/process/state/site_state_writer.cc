@@ -14,23 +14,23 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 std::size_t SiteStateWriter::bytes_of_state() const {
-  return ByteBuffer::size_of([this](ByteBuffer& out) { source_.site.save(out); });
+  return ByteBuffer::size_of([this](ByteBuffer& out) { parts_.site.save(out); });
 }
 
 void SiteStateWriter::take_state(bool complete) {
   ByteBuffer site(std::move(state_.site));
-  source_.site.save(site);
-  incarnation_ = source_.site.state().incarnation;
-  round_ = source_.site.round();
+  parts_.site.save(site);
+  incarnation_ = parts_.site.state().incarnation;
+  round_ = parts_.site.round();
   state_ = {.round = round_,
-            .settings = state_settings(source_.options.name, source_.settings),
+            .settings = state_settings(parts_.options.name, parts_.settings),
             .site = std::move(site).take(),
-            .run = encode_site_run({.steps = source_.gradients.steps(), .complete = complete})};
+            .run = encode_site_run({.steps = parts_.gradients.steps(), .complete = complete})};
 }
 
 Status SiteStateWriter::save(bool complete) {
-  if (source_.folder == nullptr) {
-    incarnation_ = source_.site.state().incarnation;
+  if (parts_.folder == nullptr) {
+    incarnation_ = parts_.site.state().incarnation;
     return {};
   }
   if (Status status = settle(); !status.ok()) {
@@ -39,7 +39,7 @@ Status SiteStateWriter::save(bool complete) {
   const auto start = Clock::now();
   StateThread::make_room_at_once(state_.site, bytes_of_state());
   take_state(complete);
-  Status status = source_.folder->write(state_);
+  Status status = parts_.folder->write(state_);
   seconds_ += seconds_since(start);
   return status;
 }
@@ -56,14 +56,14 @@ Status SiteStateWriter::keep() {
   if (!thread_.idle()) {
     return {};
   }
-  if (!thread_.written().ok() || source_.site.round() < round_ + source_.options.save_every) {
+  if (!thread_.written().ok() || parts_.site.round() < round_ + parts_.options.save_every) {
     return thread_.written();
   }
   if (!thread_.make_room(state_.site, bytes_of_state())) {
     return {};  // a step after this one copies
   }
   take_state(false);
-  thread_.write([this] { return source_.folder->write(state_); });
+  thread_.write([this] { return parts_.folder->write(state_); });
   return {};
 }
 
@@ -71,7 +71,7 @@ Status SiteStateWriter::save_new_incarnation() {
   if (beside()) {
     return {};  // whatever is written is not this site's last
   }
-  return source_.site.state().incarnation == incarnation_ ? Status() : save(true);
+  return parts_.site.state().incarnation == incarnation_ ? Status() : save(true);
 }
 
 }  // namespace sotto

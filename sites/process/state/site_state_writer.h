@@ -6,36 +6,25 @@
 #pragma once
 
 #include <functional>
-#include <string>
+#include <utility>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/core/site.h>
-#include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/nodes/state/state_thread.h>
-#include <sotto/sites/process/site_gradients.h>
-#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_parts.h>
 
 namespace sotto {
 
 class SiteStateWriter {
  public:
-  /// What is written, and where. All is the caller's, and outlives the writer.
-  struct Source {
-    const SiteOptions& options;
-    const std::string& settings;  ///< settings that sites must share (settings_text)
-    const sites::Site& site;
-    const SiteGradients& gradients;
-    SiteFolder* folder = nullptr;  ///< null: nothing is written
-  };
-
-  /// `meanwhile` is called again and again while a write is waited for.
-  SiteStateWriter(Source source, std::function<void()> meanwhile)
-      : source_(source), meanwhile_(std::move(meanwhile)) {}
+  /// Writes to the folder of the parts; nothing where there is none. `meanwhile` is called again
+  /// and again while a write is waited for.
+  SiteStateWriter(const SiteParts& parts, std::function<void()> meanwhile)
+      : parts_(parts), meanwhile_(std::move(meanwhile)) {}
 
   /// Whether states are written beside the training: what is in the folder need not be the site's
   /// last then.
-  bool beside() const { return source_.folder != nullptr && source_.options.save_every > 1; }
+  bool beside() const { return parts_.folder != nullptr && parts_.options.save_every > 1; }
   /// Writes the state as it is, and waits for that and all writes before. `complete` says that
   /// others know nothing newer of the site.
   Status save(bool complete);
@@ -44,7 +33,7 @@ class SiteStateWriter {
   /// Writes a new incarnation before anybody hears of it.
   Status save_new_incarnation();
   /// The state of the site was read from the folder.
-  void loaded() { incarnation_ = source_.site.state().incarnation; }
+  void loaded() { incarnation_ = parts_.site.state().incarnation; }
   /// Seconds for which writes were waited for.
   double seconds() const { return seconds_; }
 
@@ -56,7 +45,7 @@ class SiteStateWriter {
   /// The writes that were begun beside the training are over.
   Status settle();
 
-  Source source_;
+  const SiteParts& parts_;
   std::function<void()> meanwhile_;
   double seconds_ = 0;
   sites::Incarnation incarnation_ = 0;  ///< incarnation in the latest state

@@ -1,5 +1,5 @@
-// What a node of an all-reduce whose nodes come and go waits for (sites/elastic/elastic_wait.h),
-// and which waits are told.
+// What a node of an all-reduce whose nodes come and go waits for
+// (sites/elastic/elastic_wait.h).
 #include <sotto/sites/elastic/elastic_wait.h>
 
 #include <algorithm>
@@ -18,7 +18,6 @@ namespace sotto::test::elastic_wait_test {
 namespace {
 
 using Kind = ElasticWait::Kind;
-using Time = ElasticWaitWatch::Time;
 
 /// A run of nodes n0, n1, …, that goes on.
 EpochWorld running(std::size_t nodes, std::uint64_t seed) {
@@ -41,11 +40,6 @@ ElasticWait waiting_for(Kind kind) {
   wait.kind = kind;
   wait.lost = {"b"};
   return wait;
-}
-
-std::optional<SiteEvent::Kind> told(ElasticWaitWatch& watch, Kind kind, Time now) {
-  const auto event = watch.follow(waiting_for(kind), now);
-  return event ? std::optional(event->kind) : std::nullopt;
 }
 
 }  // namespace
@@ -159,47 +153,6 @@ TEST_CASE("epoch waits: each kind has a name and words of its own") {
   CHECK(words.size() == elastic_wait_kinds().size());
   CHECK(!names.contains(""));
   CHECK(name_of(Kind::none).empty());
-}
-
-TEST_CASE("epoch waits: long ones are told once in a while, and their end once") {
-  ElasticWaitWatch watch;
-  constexpr Time kStep{50};
-  int waits = 0;
-  int ends = 0;
-  Time now{0};
-  const auto pass = [&](Kind kind, Time lasts) {
-    for (const Time end = now + lasts; now < end; now += kStep) {
-      const auto event = told(watch, kind, now);
-      waits += event == SiteEvent::Kind::run_waits ? 1 : 0;
-      ends += event == SiteEvent::Kind::run_goes_on ? 1 : 0;
-    }
-  };
-  pass(Kind::none, Time(1'000));
-  pass(Kind::quorum, ElasticWaitWatch::kTellAfter - kStep);  // an epoch's end
-  pass(Kind::others, Time(1'000));
-  CHECK(waits == 0);
-  pass(Kind::quorum, ElasticWaitWatch::kTellAfter + ElasticWaitWatch::kTellAgain + kStep);
-  CHECK(waits == 2);
-  CHECK(ends == 0);
-  pass(Kind::nodes, Time(1'000));  // those that are lost are out, and more are needed
-  CHECK(ends == 0);
-  pass(Kind::others, Time(1'000));
-  CHECK(ends == 1);
-  pass(Kind::none, Time(600'000));
-  CHECK(waits == 2);
-  CHECK(ends == 1);
-}
-
-TEST_CASE("epoch waits: a run that waits for newcomers again and again fills no log") {
-  ElasticWaitWatch watch;
-  int events = 0;
-  constexpr Time kHour{3'600'000};
-  for (Time now{0}; now < kHour; now += Time(50)) {
-    const bool waits = now % Time(10'000) < Time(7'500);
-    events += told(watch, waits ? Kind::newcomer : Kind::none, now) ? 1 : 0;
-  }
-  CHECK(events >= 2);
-  CHECK(events <= 2 * (kHour / ElasticWaitWatch::kNewcomerAgain + 1));
 }
 
 }  // namespace sotto::test::elastic_wait_test

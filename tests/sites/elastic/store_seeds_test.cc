@@ -18,7 +18,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/shared_store.h>
 #include <sotto/sites/elastic/elastic_optimizer.h>
-#include <sotto/sites/nodes/node_store.h>
+#include <sotto/sites/nodes/stores/node_store.h>
 
 #include "support/scratch.h"
 

@@ -22,6 +22,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/sites/epochs/epoch_member.h>
+#include <sotto/sites/epochs/epoch_reducer.h>
 
 namespace sotto::test {
 

@@ -1,6 +1,6 @@
 // What nodes keep in a store: leases and runs that others may have damaged or forged, and that of
 // those that begin a run at once one does.
-#include <sotto/sites/nodes/node_store.h>
+#include <sotto/sites/nodes/stores/node_store.h>
 
 #include <algorithm>
 #include <functional>

@@ -1,6 +1,6 @@
 // A node's dealings with a store of seeds, in a thread of its own: it finds others, goes on beside
 // a store that is gone, and begins a run by its word.
-#include <sotto/sites/nodes/seed_store.h>
+#include <sotto/sites/nodes/stores/seed_store.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/sites/nodes/node_store.h>
+#include <sotto/sites/nodes/stores/node_store.h>
 
 #include "support/fake_shared_store.h"
 #include "support/scratch.h"

@@ -21,7 +21,7 @@
 #include <sotto/comm/shared_store.h>
 #include <sotto/comm/trust/run_key.h>
 #include <sotto/sites/nodes/report/site_event.h>
-#include <sotto/sites/nodes/run_store.h>
+#include <sotto/sites/nodes/stores/run_store.h>
 #include <sotto/sites/roster/seed_leases.h>
 
 namespace sotto {
@@ -48,6 +48,8 @@ struct SeedStoreOptions {
   /// be opened.
   std::chrono::milliseconds waits{3'000};
 };
+
+class SeedStoreBoard;
 
 class SeedStore {
  public:
@@ -86,9 +88,7 @@ class SeedStore {
   void leave();
 
  private:
-  class Work;
-
-  const std::shared_ptr<Work> work_;  ///< what the thread uses, and outlives this object with it
+  const std::shared_ptr<SeedStoreBoard> board_;  ///< the thread's, too, and outlives this with it
   std::thread thread_;
 };
 

@@ -28,7 +28,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/trust/run_key.h>
-#include <sotto/sites/nodes/stored_entries.h>
+#include <sotto/sites/nodes/stores/stored_entries.h>
 
 namespace sotto {
 

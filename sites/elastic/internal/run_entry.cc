@@ -1,4 +1,4 @@
-#include "internal/run_entry.h"
+#include "run_entry.h"
 
 #include <utility>
 

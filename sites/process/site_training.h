@@ -1,4 +1,5 @@
-// From an algorithm's name to the exchange that it is between sites. Pure functions; thread-safe.
+// How a site trains, from the settings that all runs share: the exchange that an algorithm is
+// between sites, its steps, and whether it only takes. Pure functions; thread-safe.
 #pragma once
 
 #include <string>

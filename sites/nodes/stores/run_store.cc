@@ -1,4 +1,4 @@
-#include <sotto/sites/nodes/run_store.h>
+#include <sotto/sites/nodes/stores/run_store.h>
 
 #include <algorithm>
 #include <utility>

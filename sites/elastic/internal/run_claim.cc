@@ -1,4 +1,4 @@
-#include "internal/run_claim.h"
+#include "run_claim.h"
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/xxh3.h>

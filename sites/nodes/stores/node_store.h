@@ -8,9 +8,9 @@
 
 #include <sotto/comm/shared_store.h>
 #include <sotto/comm/trust/run_key.h>
-#include <sotto/sites/nodes/lease_store.h>
-#include <sotto/sites/nodes/run_store.h>
-#include <sotto/sites/nodes/stored_entries.h>
+#include <sotto/sites/nodes/stores/lease_store.h>
+#include <sotto/sites/nodes/stores/run_store.h>
+#include <sotto/sites/nodes/stores/stored_entries.h>
 
 namespace sotto {
 

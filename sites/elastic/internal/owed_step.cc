@@ -1,4 +1,4 @@
-#include "internal/owed_step.h"
+#include "owed_step.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "internal/kept_model.h"
+#include "kept_model.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include <sotto/sites/nodes/lease_store.h>
+#include <sotto/sites/nodes/stores/lease_store.h>
 
 #include <string>
 #include <utility>

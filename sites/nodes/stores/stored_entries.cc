@@ -1,4 +1,4 @@
-#include <sotto/sites/nodes/stored_entries.h>
+#include <sotto/sites/nodes/stores/stored_entries.h>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <sotto/sites/process/site_exchange.h>
+#include <sotto/sites/process/site_training.h>
 
 #include <algorithm>
 #include <array>
