@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/sites/core/pace.h>
-#include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/conduct/pace.h>
+#include <sotto/sites/core/sums/secure_sum.h>
 
 namespace sotto::sites {
 

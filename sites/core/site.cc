@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
-#include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/sums/secure_sum.h>
 #include <sotto/sites/core/site_admission.h>
 
 namespace sotto::sites {

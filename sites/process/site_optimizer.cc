@@ -13,7 +13,7 @@
 
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
-#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/conduct/patience.h>
 #include <sotto/sites/nodes/called_node.h>
 #include <sotto/sites/nodes/incarnation.h>
 #include <sotto/sites/nodes/run_roster.h>

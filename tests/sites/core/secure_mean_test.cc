@@ -11,7 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/punctuality.h>
+#include <sotto/sites/core/conduct/punctuality.h>
 
 #include "optim/cluster.h"
 #include "sites/core/chaos.h"

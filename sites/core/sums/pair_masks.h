@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/sums/secret_shares.h>
 
 namespace sotto::sites {
 

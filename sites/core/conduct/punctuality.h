@@ -16,7 +16,7 @@
 #include <algorithm>
 
 #include <sotto/base/ids.h>
-#include <sotto/sites/core/patience_account.h>
+#include <sotto/sites/core/conduct/patience_account.h>
 
 namespace sotto::sites {
 
