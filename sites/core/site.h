@@ -52,7 +52,6 @@
 #include <sotto/sites/core/offered_models.h>
 #include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/outer_step.h>
-#include <sotto/sites/core/conduct/pace.h>
 #include <sotto/sites/core/peer_talk.h>
 #include <sotto/sites/core/site_self.h>
 #include <sotto/sites/core/site_setup.h>
@@ -197,8 +196,6 @@ class Site final {
   Round settled_round();
   /// Makes the steps of the round count as the weighting says.
   Status weigh_steps();
-  /// The site's pace in the round that it is in.
-  Pace pace() const;
   /// Whether the round that is offered can have a secure sum; `enough` where none is made.
   SumHope hope_of_sum() const;
   /// Whether the first pending parcel is for this round.
