@@ -2,7 +2,7 @@
 // (Shamir, How to share a secret, CACM 1979), over the scalar field of ristretto255, whose
 // arithmetic libsodium has in constant time.
 //
-// A building block of SecureSum, not for users, but for Secret32. Pure functions, and a value.
+// A building block of SecureSum: all but Secret32 is not for users. Pure functions, and a value.
 // Thread-safe.
 #pragma once
 
