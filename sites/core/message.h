@@ -37,8 +37,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/core/secret_shares.h>
-#include <sotto/sites/core/secure_sum_rule.h>
+#include <sotto/sites/core/sums/secret_shares.h>
+#include <sotto/sites/core/sums/secure_sum_rule.h>
 
 namespace sotto::sites {
 

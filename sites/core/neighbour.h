@@ -11,14 +11,14 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/core/freshness.h>
+#include <sotto/sites/core/conduct/freshness.h>
+#include <sotto/sites/core/conduct/lead.h>
+#include <sotto/sites/core/conduct/peer_habits.h>
+#include <sotto/sites/core/conduct/punctuality.h>
 #include <sotto/sites/core/hello_verdict.h>
-#include <sotto/sites/core/lead.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing/influence.h>
 #include <sotto/sites/core/parcel_stream.h>
-#include <sotto/sites/core/peer_habits.h>
-#include <sotto/sites/core/punctuality.h>
 #include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/core/site_state.h>
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/sites/core/pace.h>
-#include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/conduct/pace.h>
+#include <sotto/sites/core/sums/secure_sum.h>
 
 namespace sotto::sites {
 
@@ -117,8 +117,7 @@ Status PeerTalk::meet(std::size_t peer, const Hello& hello, Verdict verdict) {
     mixing_.mass->comes_back(peer);
   }
   self_.written_off += from.meet(hello, verdict, self_.incarnation);
-  const Pace pace = {.own = self_.reached(), .slack = setup_.slack};
-  from.lead.meet(pace.behind(from), setup_.window);
+  from.lead.meet(pace_of(self_, setup_).behind(from), setup_.window);
   answer(peer, hello.wants_model);
   return {};
 }

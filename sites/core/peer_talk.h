@@ -23,7 +23,7 @@
 #include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/site_self.h>
 #include <sotto/sites/core/site_setup.h>
-#include <sotto/sites/core/sum_round.h>
+#include <sotto/sites/core/sums/sum_round.h>
 
 namespace sotto::sites {
 

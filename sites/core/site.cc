@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
-#include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/conduct/pace.h>
 #include <sotto/sites/core/site_admission.h>
+#include <sotto/sites/core/sums/secure_sum.h>
 
 namespace sotto::sites {
 namespace {
@@ -144,8 +145,9 @@ void Site::begin() {
   if (self_.trained) {
     self_.round = settled_round();
   }
+  const Pace pace = pace_of(self_, setup_);
   for (Neighbour& peer : peers_) {
-    peer.lead.meet(pace().behind(peer), setup_.window);
+    peer.lead.meet(pace.behind(peer), setup_.window);
   }
   self_.phase = SitePhase::training;
 }
@@ -175,7 +177,7 @@ void Site::give_up() {
 }
 
 Status Site::step(std::span<const float> gradient) {
-  check(self_.phase == SitePhase::training, "a site steps between ready and offer");
+  check(self_.phase == SitePhase::training, "a site steps between try_begin and offer");
   check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
   const Round number = self_.round * setup_.communication_interval + steps_;
   if (Status status = mixing_.model->step(number, gradient); !status.ok()) {
@@ -218,11 +220,12 @@ Status Site::offer() {
   self_.offered = self_.round + 1;
   steps_ = 0;
   talk_.post(to);  // before receipts, which say that the round's parcel, if there was one, has gone
+  const Pace pace = pace_of(self_, setup_);
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     peers_[k].in.make_durable();
     Neighbour& peer = peers_[k];
     peer.channel.unheard += 1;
-    const bool waits = peer.heard() && peer.punctuality.waited_for() && pace().late(peer);
+    const bool waits = peer.heard() && peer.punctuality.waited_for() && pace.late(peer);
     if (peer.up() && (waits || peer.needs_receipt())) {
       talk_.confirm(k);
     }
@@ -273,21 +276,18 @@ std::vector<std::size_t> Site::awaited() const {
   if (hope == SumHope::none) {
     return awaited;  // the sooner it is where the others are
   }
+  const Pace pace = pace_of(self_, setup_);
   for (std::size_t k = 0; k < peers_.size() && !self_.outdated; ++k) {
     const Neighbour& peer = peers_[k];
     const bool due = self_.phase == SitePhase::waiting
                          ? peer.up() && peer.channel.model_due
-                         : peer.heard() && !peer.channel.joining && pace().outstanding(peer) &&
+                         : peer.heard() && !peer.channel.joining && pace.outstanding(peer) &&
                                (hope == SumHope::few || peer.punctuality.waited_for());
     if (due && self_.phase != SitePhase::training && !peer.draining) {
       awaited.push_back(k);
     }
   }
   return awaited;
-}
-
-Pace Site::pace() const {
-  return {.own = self_.reached(), .slack = setup_.slack, .sums = mixing_.mean != nullptr};
 }
 
 Status Site::collect() {
@@ -353,7 +353,7 @@ void Site::begin_intake() {
   const bool all_send = mixing_.sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
   const bool timed = setup_.newcomer_s > 0 && time_.lasted > 0;
   conduct_.begin_intake(
-      peers_, pace(),
+      peers_, pace_of(self_, setup_),
       {.time = time_,
        .all_send = all_send,
        .newcomer_part = timed ? time_.lasted / setup_.newcomer_s : 1.0 / kNewcomerRounds});

@@ -44,7 +44,7 @@
 #include <sotto/base/shared_bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/beginning.h>
-#include <sotto/sites/core/conduct.h>
+#include <sotto/sites/core/conduct/conduct.h>
 #include <sotto/sites/core/leaving.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing/site_mixing.h>
@@ -52,12 +52,11 @@
 #include <sotto/sites/core/offered_models.h>
 #include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/outer_step.h>
-#include <sotto/sites/core/pace.h>
 #include <sotto/sites/core/peer_talk.h>
 #include <sotto/sites/core/site_self.h>
 #include <sotto/sites/core/site_setup.h>
 #include <sotto/sites/core/site_state.h>
-#include <sotto/sites/core/sum_round.h>
+#include <sotto/sites/core/sums/sum_round.h>
 
 namespace sotto::sites {
 
@@ -197,8 +196,6 @@ class Site final {
   Round settled_round();
   /// Makes the steps of the round count as the weighting says.
   Status weigh_steps();
-  /// The site's pace in the round that it is in.
-  Pace pace() const;
   /// Whether the round that is offered can have a secure sum; `enough` where none is made.
   SumHope hope_of_sum() const;
   /// Whether the first pending parcel is for this round.

@@ -20,9 +20,9 @@
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/mixing_kind.h>
 #include <sotto/sites/core/pull_bound.h>
-#include <sotto/sites/core/secret_shares.h>
-#include <sotto/sites/core/secure_sum_rule.h>
 #include <sotto/sites/core/step_weighting.h>
+#include <sotto/sites/core/sums/secret_shares.h>
+#include <sotto/sites/core/sums/secure_sum_rule.h>
 
 namespace sotto::sites {
 

@@ -4,17 +4,18 @@
 // What its driver does: receive() what comes, tick() every tenth of a second or so, and then send
 // what released() hands out, as datagrams. view() says who is there and which edges both ends keep.
 //
-// A node suspects another by what it hears itself: one that does not answer for kSuspectAfter.
-// What a node wishes is believed of its answers to probes of one's own alone, which each name a
-// number that was drawn for them, and marks name the answer that they follow: datagrams that were
-// recorded and are sent again change nothing, and get one short answer at most.
-// A suspicion is nobody else's business and in no entry. Entries travel by comparing digests with
-// those that are probed. Seeds, and those that are suspected, are probed for ever, which heals a
-// partition.
+// A node suspects another by what it hears itself: one that does not answer for
+// RosterContacts::kSuspectAfter. What a node wishes is believed of its answers to probes of one's
+// own alone, which each name a number that was drawn for them, and marks name the answer that they
+// follow: datagrams that were recorded and are sent again change nothing, and get one short answer
+// at most. A suspicion is nobody else's business and in no entry. Entries travel by comparing
+// digests with those that are probed. Seeds, and those that are suspected, are probed for ever,
+// which heals a partition.
 //
 // Joining: a newcomer asks the seeds without an entry of its own, reads the roster, and takes part
-// once its book equals that of one who answered; if nobody answers for kAloneAfter, it is alone. If
-// its name is there, it probes the one that has it, and replaces it only where nobody answers.
+// once its book equals that of one who answered; if nobody answers for RosterJoining::kAloneAfter,
+// it is alone. If its name is there, it probes the one that has it, and replaces it only where
+// nobody answers.
 //
 // Nodes of one run have the same settings. What others say is not believed; a newcomer whose seed
 // answers that it has other settings ends. Of a seed that a store has named the node may be gone,
@@ -28,7 +29,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,8 +38,10 @@
 #include <sotto/base/status.h>
 #include <sotto/sites/roster/roster_book.h>
 #include <sotto/sites/roster/roster_comparisons.h>
+#include <sotto/sites/roster/roster_contacts.h>
 #include <sotto/sites/roster/roster_entry.h>
 #include <sotto/sites/roster/roster_graph.h>
+#include <sotto/sites/roster/roster_joining.h>
 #include <sotto/sites/roster/roster_message.h>
 #include <sotto/sites/roster/roster_seeds.h>
 
@@ -101,17 +103,8 @@ struct RosterView {
 
 class Roster {
  public:
-  /// Silence after a probe that makes a node suspected.
-  static constexpr RosterTime kSuspectAfter{6'000};
-  /// Time in which a node that is up answers a newcomer's first probes. Those that do not are dead,
-  /// as far as MAX is concerned: others may not have forgotten them yet.
-  static constexpr RosterTime kAnswersWithin{2'000};
   /// Time from suspicion, or from a goodbye, until a node is forgotten.
   static constexpr RosterTime kForgetAfter{600'000};
-  /// Time for which seeds are asked in vain before a node takes itself for the first.
-  static constexpr RosterTime kAloneAfter{3'000};
-  /// Longest time between two probes of a silent node.
-  static constexpr RosterTime kLongestBackOff{30'000};
   static constexpr std::size_t kMostBesides = 1024;  ///< entries beside those of MAX nodes
 
   /// Throws Error for a name or address that is empty or too long, and numbers out of range.
@@ -145,47 +138,20 @@ class Roster {
   const RosterEntry& self() const { return self_; }
 
  private:
-  /// What this node knows of another by what it hears itself.
-  struct Contact {
-    std::string name{};
-    Incarnation incarnation = 0;
-    std::string address{};
-    NodePhase phase = NodePhase::up;
-    std::optional<RosterTime> asked{};  ///< the first probe without an answer
-    RosterTime next{0};                 ///< time of the next probe
-    RosterTime pause{0};                ///< time between probes while it is suspected
-    std::uint64_t nonce = 0;            ///< number of the probes since `asked`; 0: none
-    bool answered = false;              ///< the node has answered a probe
-    bool suspected = false;
-    RosterTime since{0};              ///< time when it was suspected, or said that it was gone
-    bool wishes = false;              ///< whether it wishes an edge with this node
-    bool takes = false;               ///< whether it keeps one, if this node does
-    bool wished = false;              ///< whether this node wishes one
-    bool mine = false;                ///< whether this node keeps one, if the other does
-    std::uint8_t telling = 0;         ///< flags of the last probe
-    bool doubted = false;             ///< while it is asked, its own probe has said other flags
-    RosterTime compared{-1'000'000};  ///< time when marks were sent last
-  };
   void take(const std::string& from, const RosterProbe& probe, RosterTime now);
   void take(const std::string& from, const RosterMarks& marks, RosterTime now);
-  void take(const RosterNews& news, RosterTime now);
-
+  void take(const RosterEntries& message, RosterTime now);
   void take(const std::string& from, const RosterOther& other);
   /// Says to a probe of another run that this one has other settings.
   void say_other(const std::string& from, const RosterMessage& message);
 
   /// Takes in an entry if there is room; what became of it.
   RosterBook::Outcome learn(const RosterEntry& entry, bool by_itself, RosterTime now);
-  /// What a probe of the contact's own claims is not believed, as it may be an old one, sent once
-  /// more: where it differs from what is known, the contact is asked.
-  static void note_claim(Contact& contact, const RosterProbe& probe, RosterTime now);
   /// Whether the answer is to a probe of this node's, which is noted.
   bool note_answer(const RosterProbe& answer, RosterTime now);
   /// Sends the marks of the range `wanted` of a comparison that is open.
   void send_marks(const std::string& to, const RosterMarks& wanted);
 
-  /// Contacts for entries that are new, and none for those that are gone.
-  void follow_book(RosterTime now);
   void try_join(RosterTime now);
   void become_up(RosterTime now);
   /// A node that asks, and has nobody to ask, is the first.
@@ -193,10 +159,8 @@ class Roster {
   /// What other processes of this node's name mean for it.
   void look_at_namesakes(RosterTime now);
   void choose_edges();
-  /// Contacts that edges may be made with, by name.
-  std::map<std::string, Contact*> candidates();
-  void probe_due(RosterTime now);
-  void probe(Contact& contact, RosterTime now);
+  /// Sends the contacts a probe each, with the nonces that they have.
+  void send_probes(const std::vector<const RosterContact*>& due);
   void probe_seeds(RosterTime now);
   /// Drops the entries of nodes that were gone or silent for long, or longest where there are too
   /// many.
@@ -206,34 +170,23 @@ class Roster {
   void end_as(RosterStanding standing, NodePhase phase, RosterTime now);
   void send(const std::string& to, std::vector<std::byte> message);
   /// The flags and the entry of a probe to a contact, or to nobody that is known.
-  RosterProbe probe_to(const Contact* contact) const;
-  static std::uint8_t flags_for(const Contact& contact);
-  Contact* contact_of(const RosterEntry& entry);
-  const Contact* contact_of(const RosterEntry& entry) const;
-  /// Until the next probe of a contact that answers.
-  RosterTime period_of(const Contact& contact);
+  RosterProbe probe_to(const RosterContact* contact) const;
   bool has_joined() const { return self_.version > 0; }
-  bool is_self(const RosterEntry& entry) const {
-    return entry.name == self_.name && entry.incarnation == self_.incarnation;
-  }
+  bool is_self(const RosterEntry& entry) const { return is_same_process(entry, self_); }
   std::uint64_t draw() { return key_of(self_.name, self_.incarnation + ++drawn_); }
 
   RosterSetup setup_;
   RosterBook book_;
   RosterEntry self_;  ///< this node's entry; version 0 before it has joined
   RosterStanding standing_ = RosterStanding::joining;
-  std::map<std::uint64_t, Contact> contacts_;  ///< other nodes by key_of
+  RosterContacts contacts_;
   RosterSeeds seeds_;
+  RosterJoining joining_;
   std::vector<std::string> settings_;  ///< line by line
   std::uint64_t run_ = 0;              ///< digest of all settings; 0: there are none
   std::optional<OtherRun> other_;
   RosterComparisons comparisons_;
   std::vector<RosterDatagram> outbox_;
-  RosterTime began_;
-  bool heard_ = false;  ///< somebody has answered
-  bool equal_ = false;  ///< … and its book was this one's
-  bool edges_due_ = true;
-  std::uint64_t followed_ = ~std::uint64_t{0};  ///< revision of the book
   std::uint64_t drawn_ = 0;
 };
 

@@ -45,6 +45,11 @@ struct RosterEntry {
   auto operator<=>(const RosterEntry&) const = default;
 };
 
+/// Whether one process wrote both.
+inline bool is_same_process(const RosterEntry& a, const RosterEntry& b) {
+  return a.name == b.name && a.incarnation == b.incarnation;
+}
+
 /// A seed that a store has named.
 struct RosterSeed {
   std::string address{};       ///< "HOST:PORT" to ask

@@ -18,7 +18,7 @@ enum class RosterKind : std::uint8_t { probe = 1, answer = 2, marks = 3, entries
 constexpr std::uint8_t kWishes = 1;
 constexpr std::uint8_t kTakes = 2;
 constexpr std::uint8_t kForgot = 4;
-constexpr std::size_t kNewsHeaderBytes = 12;
+constexpr std::size_t kEntriesHeaderBytes = 12;
 
 ByteBuffer begin_message(RosterKind kind, std::uint64_t run) {
   ByteBuffer out;
@@ -113,15 +113,15 @@ Result<RosterMessage> parse_marks(ByteReader& in) {
   return RosterMessage(std::move(marks));
 }
 
-Result<RosterMessage> parse_news(ByteReader& in) {
-  RosterNews news{.run = in.read<std::uint64_t>()};
+Result<RosterMessage> parse_entries(ByteReader& in) {
+  RosterEntries message{.run = in.read<std::uint64_t>()};
   const auto count = in.read<std::uint16_t>();
   for (std::uint16_t k = 0; k < count && !in.failed(); ++k) {
-    if (!read_entry(in, news.entries.emplace_back())) {
+    if (!read_entry(in, message.entries.emplace_back())) {
       return broken("an entry that cannot be");
     }
   }
-  return in.finished() ? Result<RosterMessage>(RosterMessage(std::move(news)))
+  return in.finished() ? Result<RosterMessage>(RosterMessage(std::move(message)))
                        : Result<RosterMessage>(broken("entries of another length"));
 }
 
@@ -192,8 +192,8 @@ std::vector<std::byte> encode(const RosterOther& other) {
   return std::move(out).take();
 }
 
-std::vector<std::vector<std::byte>> encode_news(std::uint64_t run,
-                                                std::span<const RosterEntry> entries) {
+std::vector<std::vector<std::byte>> encode_entries(std::uint64_t run,
+                                                   std::span<const RosterEntry> entries) {
   std::vector<std::vector<std::byte>> messages;
   while (!entries.empty()) {
     ByteBuffer body;
@@ -201,7 +201,7 @@ std::vector<std::vector<std::byte>> encode_news(std::uint64_t run,
     for (const RosterEntry& entry : entries) {
       ByteBuffer one;
       write_entry(entry, one);
-      if (kNewsHeaderBytes + body.bytes().size() + one.bytes().size() > kMostRosterBytes) {
+      if (kEntriesHeaderBytes + body.bytes().size() + one.bytes().size() > kMostRosterBytes) {
         break;
       }
       body.append(one.bytes());
@@ -234,7 +234,7 @@ Result<RosterMessage> parse_roster(std::span<const std::byte> bytes) {
     case RosterKind::marks:
       return parse_marks(in);
     case RosterKind::entries:
-      return parse_news(in);
+      return parse_entries(in);
     case RosterKind::other:
       return parse_other(in);
   }

@@ -60,7 +60,7 @@ struct RosterMarks {
 };
 
 /// Entries that the receiver lacks.
-struct RosterNews {
+struct RosterEntries {
   std::uint64_t run = 0;               ///< the sender's run
   std::vector<RosterEntry> entries{};  ///< entries of any nodes
 };
@@ -74,7 +74,7 @@ struct RosterOther {
 };
 
 /// All that rosters say.
-using RosterMessage = std::variant<RosterProbe, RosterMarks, RosterNews, RosterOther>;
+using RosterMessage = std::variant<RosterProbe, RosterMarks, RosterEntries, RosterOther>;
 
 /// Marks that one message holds, at most.
 inline constexpr std::size_t kMostMarks = (kMostRosterBytes - 37) / 16;
@@ -92,8 +92,8 @@ std::vector<std::byte> encode(const RosterMarks& marks);
 /// The message as bytes. Requires at most kMostSettings settings.
 std::vector<std::byte> encode(const RosterOther& other);
 /// The entries as bytes of as many messages as they need.
-std::vector<std::vector<std::byte>> encode_news(std::uint64_t run,
-                                                std::span<const RosterEntry> entries);
+std::vector<std::vector<std::byte>> encode_entries(std::uint64_t run,
+                                                   std::span<const RosterEntry> entries);
 
 /// Fault::malformed for anything that breaks the grammar.
 Result<RosterMessage> parse_roster(std::span<const std::byte> bytes);

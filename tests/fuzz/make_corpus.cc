@@ -224,7 +224,7 @@ void write_roster_messages(const fs::path& folder) {
                                            .marks = {{.key = 1, .life = 1, .version = 1}}}));
   write("other", encode(sites::RosterOther{.run = 1, .nonce = 1, .up = 2, .settings = {1, 2}}));
   const std::vector<sites::RosterEntry> entries = {entry, namesake};
-  write("entries", sites::encode_news(0, entries).front());
+  write("entries", sites::encode_entries(0, entries).front());
 }
 
 void write_store_entries(const fs::path& folder) {

@@ -89,7 +89,6 @@ class GossipMixing final : public Mixing, public PublicCopies {
 
   /// x̂_i as a payload.
   Payload whole() const;
-  Status take_whole(Copy& copy, std::uint64_t version, ByteReader& in);
   Result<std::size_t> encode_change(const RandomKey& key, std::span<std::byte> out);
   /// What a neighbour's copy pulls.
   struct Pull {

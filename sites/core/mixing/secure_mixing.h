@@ -24,9 +24,9 @@
 #include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/model_snapshot.h>
 #include <sotto/sites/core/pull_bound.h>
-#include <sotto/sites/core/secret_shares.h>
-#include <sotto/sites/core/secure_sum.h>
-#include <sotto/sites/core/secure_sum_rule.h>
+#include <sotto/sites/core/sums/secret_shares.h>
+#include <sotto/sites/core/sums/secure_sum.h>
+#include <sotto/sites/core/sums/secure_sum_rule.h>
 
 namespace sotto::sites {
 

@@ -13,7 +13,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/conduct/patience.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/nodes/called_node.h>
 #include <sotto/sites/nodes/state/site_folder.h>

@@ -14,7 +14,7 @@
 
 #include <sotto/base/parameter_layout.h>
 #include <sotto/comm/channels.h>
-#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/conduct/patience.h>
 #include <sotto/sites/nodes/report/site_history.h>
 #include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/nodes/run_roster.h>

@@ -11,7 +11,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sim/time.h>
-#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/conduct/patience.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/faults/site_liveness.h>
 

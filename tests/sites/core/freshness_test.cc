@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/core/freshness.h>
+#include <sotto/sites/core/conduct/freshness.h>
 
 #include "sites/core/site_network.h"
 #include "support/seed.h"

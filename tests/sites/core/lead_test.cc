@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/core/lead.h>
+#include <sotto/sites/core/conduct/lead.h>
 
 #include "sites/core/site_network.h"
 #include "support/seed.h"

@@ -1,5 +1,5 @@
 // The time that neighbours use up by being late, one by one and together.
-#include <sotto/sites/core/patience_account.h>
+#include <sotto/sites/core/conduct/patience_account.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/conduct/patience.h>
 
 namespace sotto::test::patience_test {
 

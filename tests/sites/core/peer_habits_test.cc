@@ -1,5 +1,5 @@
 // What a neighbour does from round to round: how long a newcomer may be silent.
-#include <sotto/sites/core/peer_habits.h>
+#include <sotto/sites/core/conduct/peer_habits.h>
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/sums/secret_shares.h>
 
 namespace sotto::test::secret32_test {
 

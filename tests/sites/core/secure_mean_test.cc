@@ -10,8 +10,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sites/core/conduct/punctuality.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/punctuality.h>
 
 #include "optim/cluster.h"
 #include "sites/core/chaos.h"

@@ -1,5 +1,5 @@
 // Secure sums: what is summed, what is shown and to whom, and what a site is not told.
-#include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/sums/secure_sum.h>
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <sotto/sites/core/sum_round.h>
+#include <sotto/sites/core/sums/sum_round.h>
 
 namespace sotto::test::sum_round_test {
 

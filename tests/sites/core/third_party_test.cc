@@ -10,8 +10,8 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sites/core/far_pulls.h>
-#include <sotto/sites/core/punctuality.h>
+#include <sotto/sites/core/conduct/far_pulls.h>
+#include <sotto/sites/core/conduct/punctuality.h>
 
 #include "optim/cluster.h"
 #include "sites/core/liars.h"

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<std::vector<std::byte>> random_messages(RandomStream& random) {
   const auto entries = random_entries(random);
-  std::vector<std::vector<std::byte>> messages = encode_news(3, entries);
+  std::vector<std::vector<std::byte>> messages = encode_entries(3, entries);
   messages.push_back(encode(RosterOther{.run = 1, .nonce = 2, .up = 3, .settings = {3, 4, 5}}));
   RosterProbe probe{.answers = random.below(2) == 0,
                     .nonce = random.next_u64(),
@@ -38,12 +38,12 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
     RandomStream random({.seed = seed});
     const auto entries = random_entries(random);
     std::vector<RosterEntry> read;
-    for (const auto& message : encode_news(seed, entries)) {
+    for (const auto& message : encode_entries(seed, entries)) {
       CHECK(message.size() <= kMostRosterBytes);
       const auto parsed = parse_roster(message);
       REQUIRE(parsed.ok());
-      CHECK(std::get<RosterNews>(*parsed).run == seed);
-      const auto& part = std::get<RosterNews>(*parsed).entries;
+      CHECK(std::get<RosterEntries>(*parsed).run == seed);
+      const auto& part = std::get<RosterEntries>(*parsed).entries;
       read.insert(read.end(), part.begin(), part.end());
     }
     CHECK(read == entries);

@@ -18,7 +18,7 @@ RosterTime agreed_within(std::size_t nodes) { return 2'000ms * (std::bit_width(n
 /// Silent nodes are noticed, and those next to them become neighbours.
 constexpr RosterTime kReconnected = 20s;
 /// After a partition the sides find each other by the next probe of a silent node.
-constexpr RosterTime kFound = Roster::kLongestBackOff;
+constexpr RosterTime kFound = sites::RosterContacts::kLongestBackOff;
 
 struct Schedule {
   std::uint64_t seed = 0;

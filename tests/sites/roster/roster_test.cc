@@ -73,12 +73,12 @@ TEST_CASE("roster: a node whose seeds come later joins by those that are there t
   Roster late(setup, RosterTime(0));
   late.set_seeds(leased({"10.0.0.2:2", "10.0.0.3:3"}), RosterTime(100'000));
   CHECK(asks(late, RosterTime(100'000)) == std::set<std::string>{"10.0.0.2:2", "10.0.0.3:3"});
-  CHECK(asks(late, RosterTime(100'000) + Roster::kAloneAfter / 2).size() == 2);
+  CHECK(asks(late, RosterTime(100'000) + RosterJoining::kAloneAfter / 2).size() == 2);
   CHECK(late.standing() == sites::RosterStanding::joining);
   late.set_seeds(leased({"10.0.0.3:3", "10.0.0.4:4"}), RosterTime(102'000));
   CHECK(late.view().asked == std::vector<std::string>{"10.0.0.3:3", "10.0.0.4:4"});
   CHECK(asks(late, RosterTime(102'000)).contains("10.0.0.4:4"));
-  (void)asks(late, RosterTime(100'000) + Roster::kAloneAfter);
+  (void)asks(late, RosterTime(100'000) + RosterJoining::kAloneAfter);
   CHECK(late.standing() == sites::RosterStanding::up);
   late.set_seeds({}, RosterTime(110'000));
   CHECK(asks(late, RosterTime(200'000)).empty());
@@ -284,10 +284,10 @@ TEST_CASE("roster: those that were killed take no place of a full run's") {
     world.kill(others[world.random().below(others.size())]);
     world.run_for(RosterTime(world.random().below(9'000)));
     const auto next = world.start("next", {seed}, 1, most);
-    world.run_for(Roster::kSuspectAfter + 3s);
+    world.run_for(RosterContacts::kSuspectAfter + 3s);
     CHECK(world.at(next).standing() == RosterStanding::up);
     const auto late = world.start("late", {seed}, 1, most);
-    world.run_for(Roster::kSuspectAfter + 3s);
+    world.run_for(RosterContacts::kSuspectAfter + 3s);
     CHECK(world.at(late).standing() == RosterStanding::full);
   }
 }
@@ -386,7 +386,7 @@ TEST_CASE("roster: datagrams that were recorded and are sent again cut no edge")
     world.cut({seed}, {other});  // while the other suspects the seed, it keeps no edge
     world.run_for(20s);
     world.heal();
-    world.run_for(Roster::kLongestBackOff + 5s);
+    world.run_for(RosterContacts::kLongestBackOff + 5s);
     REQUIRE_FALSE(recorded.empty());
     const std::vector<RosterDatagram> all = recorded;
     for (int times = 0; times < 20; ++times) {
@@ -444,7 +444,7 @@ TEST_CASE("roster: an empty book of marks gets so many datagrams at most, and al
                        .phase = NodePhase::gone,
                        .address = "10.9.9.9:9999"});
   }
-  for (const auto& message : encode_news(0, entries)) {
+  for (const auto& message : encode_entries(0, entries)) {
     REQUIRE(world.at(seed).receive("10.8.0.1:1", message, world.now()).ok());
   }
   std::size_t most = 0;
@@ -582,7 +582,7 @@ TEST_CASE("roster: those that were forgotten on both sides of a partition meet a
   CHECK(world.at(seed).book().size() == 2);
   CHECK(world.at(b).book().size() == 2);
   world.heal();
-  world.run_for(Roster::kLongestBackOff + 10s);
+  world.run_for(RosterContacts::kLongestBackOff + 10s);
   for (const auto& address : {seed, a, b, c}) {
     CHECK(world.at(address).view().up == 4);
   }

@@ -5,7 +5,8 @@
 // secret by Diffie–Hellman (RFC 7748); the seed of a mask is a keyed BLAKE2b of that secret, the
 // receiver and the round, and a mask is ChaCha20's key stream, as 32-bit words (libsodium).
 //
-// Plain values. What is secret of them is wiped (Secret32). Thread-safe.
+// A building block of SecureSum, not for users. Plain values. What is secret of them is
+// wiped (Secret32). Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 #include <optional>
 #include <span>
 
-#include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/sums/secret_shares.h>
 
 namespace sotto::sites {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <sotto/base/ids.h>
-#include <sotto/sites/core/far_pulls.h>
+#include <sotto/sites/core/conduct/far_pulls.h>
 #include <sotto/sites/core/site_state.h>
 
 namespace sotto::sites {

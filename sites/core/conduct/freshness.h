@@ -25,7 +25,7 @@
 // a is at least its value at G = kOldest: two sites that hear each other at bounded distances still
 // contract what they differ by.
 //
-// A plain value, of the process alone.
+// A building block of Site, not for users. A plain value, of the process alone.
 #pragma once
 
 #include <algorithm>

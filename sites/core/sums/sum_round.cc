@@ -1,4 +1,4 @@
-#include <sotto/sites/core/sum_round.h>
+#include <sotto/sites/core/sums/sum_round.h>
 
 #include <algorithm>
 #include <functional>

@@ -7,7 +7,7 @@
 // second one is late, as on a ring, chance decides on which side it falls.) Time is the caller's,
 // in seconds.
 //
-// Plain state. One thread at a time.
+// A building block of Site, not for users. Plain state. One thread at a time.
 #pragma once
 
 #include <algorithm>

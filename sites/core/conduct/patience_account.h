@@ -4,7 +4,7 @@
 // Each neighbour has an account (punctuality.h), and all together have one more (conduct.h):
 // several that are late in turn would otherwise take several parts.
 //
-// A plain value, of the process alone.
+// A building block of Site, not for users. A plain value, of the process alone.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include <sotto/sites/core/secure_sum.h>
+#include <sotto/sites/core/sums/secure_sum.h>
 
 #include <sodium.h>
 

@@ -1,4 +1,4 @@
-#include <sotto/sites/core/conduct.h>
+#include <sotto/sites/core/conduct/conduct.h>
 
 #include <algorithm>
 #include <functional>

@@ -1,12 +1,15 @@
 // How far neighbours are behind a site in a round of it, and which of them the round waits for.
 //
-// A building block of Site, not for users. A plain value, made for a question.
+// A building block of Site, not for users. A plain value, made for a question by pace_of().
 #pragma once
 
 #include <algorithm>
 
 #include <sotto/base/ids.h>
+#include <sotto/sites/core/mixing_kind.h>
 #include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/site_self.h>
+#include <sotto/sites/core/site_setup.h>
 
 namespace sotto::sites {
 
@@ -26,5 +29,12 @@ struct Pace {
   /// it announced are under way. Requires `peer.heard()`.
   bool outstanding(const Neighbour& peer) const { return late(peer) || peer.in.awaits(); }
 };
+
+/// The pace of a site in the round that it is in.
+inline Pace pace_of(const SiteSelf& self, const SiteSetup& setup) {
+  return {.own = self.reached(),
+          .slack = setup.slack,
+          .sums = setup.exchange == MixingKind::secure_mean};
+}
 
 }  // namespace sotto::sites

@@ -9,7 +9,8 @@
 //
 // No circle of sites waits for itself: each would be ahead of the next.
 //
-// A plain value, of the process alone. Rounds behind are those beyond the slack.
+// A building block of Site, not for users. A plain value, of the process alone.
+// Rounds behind are those beyond the slack.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // goes on to. Its pulls are cut, so that it does little; but no honest site does that for long. Two
 // that trained apart come nearer to each other with each cut pull, faster and faster.
 //
-// Plain state of one neighbour. One thread at a time.
+// A building block of Site, not for users. Plain state of one neighbour. One thread at a time.
 #pragma once
 
 #include <sotto/base/ids.h>

@@ -10,13 +10,13 @@
 // neighbour is also given up that has overdrawn its account of patience (patience_account.h). Time
 // is the caller's; without it that rule does not count.
 //
-// A plain value, of the process alone.
+// A building block of Site, not for users. A plain value, of the process alone.
 #pragma once
 
 #include <algorithm>
 
 #include <sotto/base/ids.h>
-#include <sotto/sites/core/patience_account.h>
+#include <sotto/sites/core/conduct/patience_account.h>
 
 namespace sotto::sites {
 

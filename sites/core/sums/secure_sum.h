@@ -29,9 +29,10 @@
 // Payload: round u64, number of other members u16; for each its id u64, the tag of the pair u64 (0:
 // no mask) and a share of 32 bytes; a commitment of 32 bytes to b_j; d + 4 words.
 //
-// Plain state, without clocks or files. One thread at a time. Memory: two words an element, and one
-// more for each parcel in work. Secrets, and what is derived of them or told of others' masks, are
-// wiped as soon as they are of no more use (Secret32); the bytes of messages are not.
+// A building block of Site, not for users. Plain state, without clocks or files. One
+// thread at a time. Memory: two words an element, and one more for each parcel in work. Secrets,
+// and what is derived of them or told of others' masks, are wiped as soon as they are of no more
+// use (Secret32); the bytes of messages are not.
 #pragma once
 
 #include <algorithm>
@@ -50,10 +51,10 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/pair_masks.h>
 #include <sotto/sites/core/parcel_stream.h>
-#include <sotto/sites/core/secret_shares.h>
-#include <sotto/sites/core/secure_sum_rule.h>
+#include <sotto/sites/core/sums/pair_masks.h>
+#include <sotto/sites/core/sums/secret_shares.h>
+#include <sotto/sites/core/sums/secure_sum_rule.h>
 
 namespace sotto::sites {
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/sites/core/conduct/pace.h>
+#include <sotto/sites/core/conduct/patience_account.h>
 #include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/neighbours.h>
-#include <sotto/sites/core/pace.h>
-#include <sotto/sites/core/patience_account.h>
 #include <sotto/sites/core/site_state.h>
 
 namespace sotto::sites {

@@ -2,7 +2,8 @@
 // (Shamir, How to share a secret, CACM 1979), over the scalar field of ristretto255, whose
 // arithmetic libsodium has in constant time.
 //
-// Pure functions, and a value. Thread-safe.
+// A building block of SecureSum: all but Secret32 is not for users. Pure functions, and a value.
+// Thread-safe.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-#include <sotto/sites/core/pair_masks.h>
+#include <sotto/sites/core/sums/pair_masks.h>
 
 #include <sodium.h>
 

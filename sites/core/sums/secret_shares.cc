@@ -1,4 +1,4 @@
-#include <sotto/sites/core/secret_shares.h>
+#include <sotto/sites/core/sums/secret_shares.h>
 
 #include <sodium.h>
 
