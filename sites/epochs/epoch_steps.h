@@ -58,6 +58,8 @@ class EpochSteps {
   bool carries() const { return carry_.has_value(); }
   /// Whether that mean is not here yet.
   bool lacks_carried() const { return carry_ && !held_; }
+  /// Parts of the next mean that donors, or members that hold it, have sent.
+  std::size_t parts_held() const { return parts_.count(); }
   /// Writes a mean; false where a part does not decode.
   bool decode(const StepMean& mean, std::span<float> gradient) const {
     return reducer_.decode(mean, gradient);
