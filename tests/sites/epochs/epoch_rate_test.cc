@@ -167,4 +167,38 @@ TEST_CASE("epochs: a mean that takes long to come is asked for once") {
   }
 }
 
+TEST_CASE("epochs: who lacks a carried mean asks one that has it, while that may be sending it") {
+  EpochWorld world({.seed = 5, .founders = {"a", "b", "c", "d", "e"}});
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    world.start(name);
+  }
+  world.run(EpochTime(20'000), [&] { return world.committed() >= 2; });
+  std::vector<std::string> asked;
+  bool slow = true;
+  world.lose([&](const Process& from, const std::string& to, const EpochMessage& message) {
+    const auto* const part = std::get_if<PartMessage>(&message.body);
+    const auto* const want = std::get_if<WantMessage>(&message.body);
+    if (from.name == "e" && want != nullptr && want->part == kAllParts) {
+      asked.push_back(to);
+    }
+    const bool made = part != nullptr && part->standing == PartMessage::Standing::made;
+    return (to == "e" && part != nullptr && (made || slow)) ||
+           (from.name == "e" && std::holds_alternative<PromiseMessage>(message.body));
+  });
+  world.run(EpochTime(1'000));
+  world.kill(world.at("d"), false);
+  world.run(EpochTime(5'000), [&] { return world.at("e").member->epoch() == 2; });
+  REQUIRE(world.carried() == 1);
+  world.run(EpochTime(1'600));
+  CHECK(asked.size() == 1);
+  world.run(EpochTime(1'000));
+  REQUIRE(asked.size() == 2);
+  CHECK(asked[0] != asked[1]);
+  slow = false;
+  const Round before = world.committed();
+  world.lose({});
+  world.run(EpochTime(20'000), [&] { return world.committed() > before + 2; });
+  CHECK(world.committed() > before + 2);
+}
+
 }  // namespace sotto::test::epoch_rate_test
