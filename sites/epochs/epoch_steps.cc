@@ -86,13 +86,10 @@ Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, 
     return whole;
   }
   if (digest(whole->mean) != whole->digest) {
-    if (replays) {
-      return Status(Fault::unexpected,
-                    fmt::format("step {}: the run's mean has another digest here: this node has "
-                                "other rates or settings of the step, or memory is damaged",
-                                part.step));
-    }
-    return std::optional<WholeMean>();
+    return Status(Fault::unexpected,
+                  fmt::format("step {}: the run's mean has another digest here: this node has "
+                              "other rates or settings of the step, or memory is damaged",
+                              part.step));
   }
   if (!replays) {
     hold(*std::exchange(whole, std::nullopt));
