@@ -339,6 +339,38 @@ TEST_CASE("epochs: the leaver who knew alone does not go while it may suspect th
   CHECK_FALSE(story({.leaver_waits_for_suspects = false}, false));
 }
 
+TEST_CASE("epochs: a run is not over while one that is suspected for a moment may go on") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  RandomStream draw({.seed = seed, .purpose = Purpose::faults});
+  const auto story = [&](const EpochRules& rules, std::vector<std::string> names, bool dies) {
+    const std::size_t stays = draw.below(names.size());
+    EpochWorld world = running(names, rules);
+    // Nothing passes between the one that stays and the others, for up to half of what they wait.
+    isolate(world, world.at(names[stays]));
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (k != stays) {
+        world.leave(world.at(names[k]));
+      }
+    }
+    world.run(EpochTime(200 * (1 + static_cast<int>(draw.below(2)))));
+    if (dies) {
+      world.kill(world.at(names[stays]), false);
+      world.run(kLong);
+      return world.all().empty();
+    }
+    world.unblock();
+    world.suspect_exactly();
+    return goes_on(world) && world.all().size() == 1;
+  };
+  for (int play = 0; play < 10; ++play) {
+    CHECK(story({}, {"a", "b", "c"}, false));
+    CHECK(story({}, {"a", "b", "c", "d"}, false));
+    CHECK(story({}, {"a", "b", "c"}, true));
+  }
+  CHECK_FALSE(story({.leaver_waits_for_suspects = false}, {"a", "b", "c"}, false));
+}
+
 TEST_CASE("epochs: a leaver that is told twice stays until the others know") {
   EpochWorld world = running({"a", "b"});
   world.lose([](const Process& from, const std::string&, const EpochMessage& message) {
