@@ -16,8 +16,10 @@ namespace {
 
 /// A message has at most so many bytes beside a model or a piece of one: members and digests.
 constexpr std::size_t kMostBesides = std::size_t{64} * 1024;
-/// Pieces of a copy that wait for a newcomer, beside two of the longest messages.
-constexpr std::size_t kPiecesQueued = 8;
+/// Pieces of a copy of the state have at most so many bytes: those of earlier versions do.
+constexpr std::size_t kMostPieceBytes = std::size_t{4} << 20;
+/// As many bytes of pieces and means may wait for a newcomer, beside two of the longest messages.
+constexpr std::size_t kNewcomerBytesQueued = 8 * kMostPieceBytes;
 
 std::unique_ptr<Compressor> compressor_of(const ElasticOptions& options) {
   return make_compressor(options.compressor, ContractKind::contraction);
@@ -75,15 +77,13 @@ sites::EpochSetup member_setup(const ElasticOptions& options, bool founder,
 
 ChannelOptions channels_for(const ElasticOptions& options, std::size_t parameters,
                             const std::string& address, std::shared_ptr<AllowList> list) {
-  const sites::EpochSetup usual;
   ChannelOptions channels{
       .security = {.own = options.roster.key.node_keys(options.name), .peers = std::move(list)}};
   channels.rank = 0;
   channels.bind = address;
   channels.max_message_bytes =
-      std::max(compressor_of(options)->max_bytes(parameters), usual.piece_bytes) + kMostBesides;
-  channels.max_queued_bytes =
-      2 * channels.max_message_bytes + kPiecesQueued * (usual.piece_bytes + kMostBesides);
+      std::max(compressor_of(options)->max_bytes(parameters), kMostPieceBytes) + kMostBesides;
+  channels.max_queued_bytes = 2 * channels.max_message_bytes + kNewcomerBytesQueued;
   channels.timeout = options.timeout;
   return channels;
 }

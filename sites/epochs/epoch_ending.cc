@@ -167,9 +167,19 @@ bool EpochEnding::waits_for_promises(EpochTime now) const {
   const auto catches_up = [&](const auto& item) {
     return item.second + donor_.near() >= top && item.second < top && !post_.suspects(item.first);
   };
-  const bool soon = std::ranges::any_of(donor_.ready(), catches_up);
+  const bool soon = std::ranges::any_of(donor_.ready(), catches_up) || ends_without_one();
   return !setup_.rules.quorum(promised, place_.voters()) ||
          (!everybody && now - *asked_ < setup_.delta) || (soon && now - *asked_ < 3 * setup_.delta);
+}
+
+bool EpochEnding::ends_without_one() const {
+  const auto leaves = [](const auto& item) { return item.second.leaving; };
+  const auto may_go_on = [&](const EpochNode& voter) {
+    return !vote_.promises().contains(voter) && post_.may_return(voter);
+  };
+  return setup_.rules.leaver_waits_for_suspects && place_.epoch > 0 &&
+         std::ranges::all_of(vote_.promises(), leaves) &&
+         std::ranges::any_of(place_.voters(), may_go_on);
 }
 
 std::optional<EpochValue> EpochEnding::try_choose(EpochTime now) {

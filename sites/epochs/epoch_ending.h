@@ -70,6 +70,9 @@ class EpochEnding {
   std::optional<EpochValue> try_choose(EpochTime now);
   /// Whether the own proposal is not to be given a value yet, as more promises may come.
   bool waits_for_promises(EpochTime now) const;
+  /// Whether all that have promised leave, and a member that is suspected may be alive: it would be
+  /// put out, and the run would be over, though it goes on.
+  bool ends_without_one() const;
   EpochChoice choice() const;
   EpochValue founding_value() const;
   void note_founding_vote();

@@ -8,7 +8,6 @@
 namespace sotto::sites {
 namespace {
 
-constexpr std::size_t kPiecesAsked = 8;  // at once
 /// Means that are asked for at once: those of so many bytes, as a run may make many steps in a
 /// round trip, and a donor's channel takes no more of what waits.
 constexpr std::size_t kMeanBytesAsked = std::size_t{16} << 20;
@@ -29,7 +28,7 @@ EpochJoiner::EpochJoiner(const EpochSetup& setup, EpochPost& post)
 
 std::optional<FetchedState> EpochJoiner::take(const EpochNode& from, const PieceMessage& piece,
                                               EpochTime now) {
-  if (!hears(from) || !fetch_.take(piece, now)) {
+  if (!fetch_.take(from, piece, now)) {
     return std::nullopt;
   }
   const Round step = *fetch_.wanted();
@@ -38,12 +37,17 @@ std::optional<FetchedState> EpochJoiner::take(const EpochNode& from, const Piece
     return std::nullopt;
   }
   forget_requests();
+  avoided_.reset();
+  // A state is at least as long as a mean.
+  wait_.begin({step, 0}, now - fetch_.begun(), now);
   return FetchedState{step, *std::move(copy)};
 }
 
 void EpochJoiner::seek(Round step, bool free, EpochTime now) {
   fetch_.forget([&](const EpochNode& donor, EpochTime heard) {
-    return post_.suspects(donor) || now - heard > kDonorSilent;
+    // What it says comes after what it sends, however long that takes.
+    const bool sends = fetch_.awaits(donor) || (asked_from_ == donor && asked_to_ > step);
+    return post_.suspects(donor) || (now - heard > kDonorSilent && !sends);
   });
   fetch_.choose(now, 4 * setup_.delta + 4 * kEpochAgain);
   for (const EpochPeer& peer : post_.peers()) {
@@ -56,8 +60,6 @@ void EpochJoiner::seek(Round step, bool free, EpochTime now) {
   if (!free) {
     return;
   }
-  fetch_.ask_again();
-  ++turn_;
   bool ahead = false;
   bool served = false;
   for (const auto& [node, donor] : fetch_.donors()) {
@@ -65,32 +67,16 @@ void EpochJoiner::seek(Round step, bool free, EpochTime now) {
     served |= donor.step > step && donor.oldest > 0 && donor.oldest <= step + 1;
   }
   if (replays() && ahead && !served) {
-    fetch_.restart();  // the means that it needs are gone
+    restart();  // the means that it needs are gone
   }
 }
 
-void EpochJoiner::ask(Round step) {
-  ask_for_pieces();
+void EpochJoiner::ask(Round step, EpochTime now) {
+  for (const auto& [donor, index] : fetch_.ask(now)) {
+    post_.send(donor, FetchMessage{*fetch_.wanted(), index});
+  }
   if (replays()) {
-    ask_for_means(step);
-  }
-}
-
-void EpochJoiner::ask_for_pieces() {
-  std::vector<EpochNode> donors;
-  donors.reserve(fetch_.donors().size());
-  const auto holds = [this](const auto& item) { return item.second.copy == fetch_.wanted(); };
-  const bool any_holds = std::ranges::any_of(fetch_.donors(), holds);
-  for (const auto& item : fetch_.donors()) {
-    if (!any_holds || holds(item)) {
-      donors.push_back(item.first);
-    }
-  }
-  if (donors.empty()) {
-    return;
-  }
-  for (const std::uint32_t index : fetch_.ask(kPiecesAsked)) {
-    post_.send(donors[(turn_ + index) % donors.size()], FetchMessage{*fetch_.wanted(), index});
+    ask_for_means(step, now);
   }
 }
 
@@ -98,34 +84,52 @@ bool EpochJoiner::serves(const EpochNode& node, const StateFetch::Donor& donor, 
   return !post_.suspects(node) && donor.oldest > 0 && donor.oldest <= step + 1;
 }
 
-void EpochJoiner::ask_for_means(Round step) {
+std::optional<EpochNode> EpochJoiner::choose_for_means(Round step) const {
   const auto& donors = fetch_.donors();
-  auto from = asked_from_ ? donors.find(*asked_from_) : donors.end();
-  if (from == donors.end() || !serves(from->first, from->second, step)) {
-    from = donors.end();
-    for (auto donor = donors.begin(); donor != donors.end(); ++donor) {
-      if (serves(donor->first, donor->second, step) &&
-          (from == donors.end() || donor->second.step > from->second.step)) {
-        from = donor;
-      }
+  if (const auto known = asked_from_ ? donors.find(*asked_from_) : donors.end();
+      known != donors.end() && serves(known->first, known->second, step)) {
+    return known->first;
+  }
+  std::optional<EpochNode> best;
+  const auto rank = [&](const EpochNode& node) {
+    return std::pair(node != avoided_, donors.at(node).step);
+  };
+  for (const auto& [node, donor] : donors) {
+    if (serves(node, donor, step) && (!best || rank(node) > rank(*best))) {
+      best = node;
     }
   }
-  if (from == donors.end()) {
+  return best;
+}
+
+void EpochJoiner::ask_for_means(Round step, EpochTime now) {
+  const std::optional<EpochNode> from = choose_for_means(step);
+  if (!from) {
     return;
   }
-  asked_from_ = from->first;
+  if (asked_from_ != from) {
+    forget_requests();  // what another was asked for does not come
+  }
+  asked_from_ = from;
+  if (asked_to_ <= step) {
+    wait_.begin(now);
+  }
   asked_to_ = std::max(asked_to_, step);
   const Round most =
       std::clamp<Round>(kMeanBytesAsked / (sizeof(float) * setup_.parameters.size() + 1),
                         kFewestMeansAsked, kMostMeansAsked);
-  while (asked_to_ < std::min(from->second.step, step + most)) {
-    post_.send(from->first, WantMessage{++asked_to_, kAllParts});
+  while (asked_to_ < std::min(fetch_.donors().at(*from).step, step + most)) {
+    post_.send(*from, WantMessage{++asked_to_, kAllParts});
   }
 }
 
-void EpochJoiner::look_for_progress(Round step) {
-  if (std::exchange(replayed_, step) == step) {
-    forget_requests();  // what was asked for is lost, or comes from nobody
+void EpochJoiner::look_for_progress(Round step, std::size_t parts, EpochTime now) {
+  if (asked_to_ <= step) {
+    wait_.begin(now);  // nothing is under way
+  }
+  if (wait_.ran_out({step, parts}, now)) {
+    avoided_ = asked_from_;
+    forget_requests();
   }
 }
 

@@ -13,6 +13,7 @@
 #include <sotto/sites/epochs/epoch_node.h>
 #include <sotto/sites/epochs/epoch_post.h>
 #include <sotto/sites/epochs/epoch_setup.h>
+#include <sotto/sites/epochs/progress_wait.h>
 #include <sotto/sites/epochs/state_fetch.h>
 
 namespace sotto::sites {
@@ -47,25 +48,31 @@ class EpochJoiner {
   /// it looks for donors of what it lacks.
   void seek(Round step, bool free, EpochTime now);
   /// Asks for what it lacks: pieces of the state, or else means of the steps after `step`.
-  void ask(Round step);
-  /// Called once in a while: if no mean was replayed since, all are asked for again.
-  void look_for_progress(Round step);
+  void ask(Round step, EpochTime now);
+  /// Called once in a while, with the steps that this node has replayed and the number of `parts`
+  /// that it has of the next mean: where nothing has come for longer than it may take, all means
+  /// are asked for again, of another donor if there is one.
+  void look_for_progress(Round step, std::size_t parts, EpochTime now);
   /// Begins anew, with another state.
-  void restart() { fetch_.restart(); }
+  void restart() {
+    fetch_.restart();
+    forget_requests();
+  }
 
  private:
-  void ask_for_pieces();
-  void ask_for_means(Round step);
+  /// The donor of the means after `step`; none: there is none.
+  std::optional<EpochNode> choose_for_means(Round step) const;
+  void ask_for_means(Round step, EpochTime now);
   bool serves(const EpochNode& node, const StateFetch::Donor& donor, Round step) const;
   void forget_requests();
 
   const EpochSetup& setup_;
   EpochPost& post_;
   StateFetch fetch_;
-  std::size_t turn_ = 0;                 ///< which donor is asked first
   Round asked_to_ = 0;                   ///< the last step whose mean was asked for
   std::optional<EpochNode> asked_from_;  ///< whom: means are taken in order, as a channel has them
-  Round replayed_ = 0;                   ///< the step when look_for_progress was called last
+  std::optional<EpochNode> avoided_;     ///< it sent nothing for too long
+  ProgressWait wait_;                    ///< for means
 };
 
 }  // namespace sotto::sites

@@ -278,7 +278,7 @@ void EpochMember::tick(EpochTime now) {
   }
   if (again) {
     said_ = now;
-    joiner_.look_for_progress(step());
+    joiner_.look_for_progress(step(), steps_.parts_held(), now);
   }
   if (again || replays) {
     say_again();
@@ -320,7 +320,7 @@ void EpochMember::advance() {
     goes_on = commit(steps_.advance(now_, parked_.size() < kMostParked)) && acting();
   }
   if (standing() == EpochStanding::joining && !parameters_taken()) {
-    joiner_.ask(step());
+    joiner_.ask(step(), now_);
   }
   if (standing() == EpochStanding::member && !place_.wants_to_leave && !steps_.has_gradient() &&
       parked_.empty() && !donor_.run_waits()) {

@@ -64,15 +64,19 @@ EpochValue EpochRules::choose(const EpochChoice& choice) const {
   std::size_t at_top = 0;
   std::size_t having = 0;
   std::optional<EpochDigest> mean;
+  bool one_mean = true;
   for (const auto& [voter, promise] : choice.promises) {
     at_top += promise.step == top ? 1U : 0U;
     if (promise.step == top && promise.mean) {
       ++having;
+      one_mean = one_mean && (!mean || mean == promise.mean);
       mean = promise.mean;
     }
   }
   // A voter below the top shows that nobody has applied top + 1, as that one cannot have had it.
-  const bool carry = having > 0 && at_top == choice.promises.size() &&
+  // Two digests show that, too, as whoever applies a mean has heard of no other one; the members
+  // make the step anew, and see that their digests differ.
+  const bool carry = having > 0 && one_mean && at_top == choice.promises.size() &&
                      having == (carries_unless_one_lacks ? at_top : choice.members.size());
   EpochValue value{.members = staying(choice, false),
                    .base = top,

@@ -51,7 +51,8 @@ struct EpochRules {
   bool enters_at_base = true;         ///< a newcomer enters where it has applied the base's steps
   bool leaver_waits = true;  ///< a leaver stays until all of the next epoch have entered it
   /// A leaver waits for those that it suspects, too, while nobody else is known to have entered,
-  /// and the roster names them: it may be wrong, and they could not go on.
+  /// and the roster names them: it may be wrong, and they could not go on. Where all others leave,
+  /// too, they wait for a while before they end the epoch without it.
   bool leaver_waits_for_suspects = true;
   /// A node that cannot follow the decisions one by one begins anew when it sees that a newer epoch
   /// is without it.

@@ -46,8 +46,9 @@ struct EpochSetup {
   /// How long the owner of a chunk waits for the slowest, once more than half have come; none: for
   /// ever.
   std::optional<EpochTime> grace{};
-  EpochTime delta{1'000};                          ///< Δ: in which an answer is expected
-  std::size_t piece_bytes = std::size_t{4} << 20;  ///< a piece of a copy of the state
+  EpochTime delta{1'000};  ///< Δ: in which an answer is expected
+  /// A piece of a copy of the state: short, so that one comes soon over a slow link, too.
+  std::size_t piece_bytes = std::size_t{256} << 10;
   std::size_t join_memory = std::size_t{1} << 30;  ///< means kept for newcomers, in bytes
   EpochRules rules{};                              ///< all hold, but in tests
 };

@@ -60,10 +60,12 @@ void EpochSteps::hear(const EpochNode& from, const PartMessage& part, EpochTime 
   }
 }
 
-void EpochSteps::hear(const EpochNode& from, const HaveMessage& have, EpochTime /*now*/) {
+void EpochSteps::hear(const EpochNode& from, const HaveMessage& have, EpochTime now) {
   if (is_near(have.step)) {
     works_[have.step].note_have(place_.index_of(from), have.digest);
     if (lacks_carried() && have.digest == *carry_ && !std::exchange(asked_carry_, true)) {
+      carry_wait_.begin({step_, 0}, ProgressWait::kLeast, now);
+      carry_from_ = place_.index_of(from);
       post_.send(from, WantMessage{have.step, kAllParts});
     }
   } else if (const auto digest = log_.digest(have.step);
@@ -84,13 +86,10 @@ Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, 
     return whole;
   }
   if (digest(whole->mean) != whole->digest) {
-    if (replays) {
-      return Status(Fault::unexpected,
-                    fmt::format("step {}: the run's mean has another digest here: this node has "
-                                "other rates or settings of the step, or memory is damaged",
-                                part.step));
-    }
-    return std::optional<WholeMean>();
+    return Status(Fault::unexpected,
+                  fmt::format("step {}: the run's mean has another digest here: this node has "
+                              "other rates or settings of the step, or memory is damaged",
+                              part.step));
   }
   if (!replays) {
     hold(*std::exchange(whole, std::nullopt));
@@ -279,14 +278,36 @@ std::optional<WholeMean> EpochSteps::take_kept(Round base) {
 
 void EpochSteps::say_again(EpochTime now) {
   if (lacks_carried()) {
-    asked_carry_ = true;
-    post_.send_to_peers(WantMessage{step_ + 1, kAllParts});
+    ask_for_carried(now);
     return;
   }
   const bool chunks = works_[step_ + 1].say_again(now);
   for (std::size_t k = 0; k < place_.members.size(); ++k) {
     say_again(k, chunks);
   }
+}
+
+void EpochSteps::ask_for_carried(EpochTime now) {
+  if (asked_carry_ && !carry_wait_.ran_out({step_, parts_.count()}, now)) {
+    return;  // it is on its way
+  }
+  std::set<std::size_t> having;
+  for (const auto& [place, digest] : works_[step_ + 1].haves()) {
+    if (digest == *carry_ && !post_.suspects(place_.members[place])) {
+      having.insert(place);
+    }
+  }
+  const WantMessage want{step_ + 1, kAllParts};
+  if (having.empty()) {
+    post_.send_to_peers(want);  // a leaver may have it
+    return;
+  }
+  const auto next = having.upper_bound(carry_from_);
+  carry_from_ = next == having.end() ? *having.begin() : *next;
+  if (!std::exchange(asked_carry_, true)) {
+    carry_wait_.begin({step_, 0}, ProgressWait::kLeast, now);
+  }
+  post_.send(place_.members[carry_from_], want);
 }
 
 void EpochSteps::say_again(std::size_t place, bool chunks) {

@@ -28,6 +28,7 @@
 #include <sotto/sites/epochs/epoch_setup.h>
 #include <sotto/sites/epochs/held_parts.h>
 #include <sotto/sites/epochs/mean_log.h>
+#include <sotto/sites/epochs/progress_wait.h>
 #include <sotto/sites/epochs/step_work.h>
 
 namespace sotto::sites {
@@ -59,6 +60,8 @@ class EpochSteps {
   bool carries() const { return carry_.has_value(); }
   /// Whether that mean is not here yet.
   bool lacks_carried() const { return carry_ && !held_; }
+  /// Parts of the next mean that donors, or members that hold it, have sent.
+  std::size_t parts_held() const { return parts_.count(); }
   /// Writes a mean; false where a part does not decode.
   bool decode(const StepMean& mean, std::span<float> gradient) const {
     return reducer_.decode(mean, gradient);
@@ -154,6 +157,9 @@ class EpochSteps {
   void complete();
   Result<std::optional<WholeMean>> committed();
   void hold(WholeMean whole);
+  /// Asks for the carried mean, which this node lacks: one that is known to have it, and others
+  /// only where nothing comes.
+  void ask_for_carried(EpochTime now);
   /// Says again what the member at this place needs for the next step, and has not shown to have;
   /// a chunk only if `chunks`.
   void say_again(std::size_t place, bool chunks);
@@ -171,7 +177,9 @@ class EpochSteps {
   std::optional<WholeMean> held_;     ///< the mean of step_ + 1
   HeldParts parts_;                   ///< of a mean that is carried, or replayed
   std::optional<EpochDigest> carry_;  ///< step base + 1 is this mean, and is not applied
-  bool asked_carry_ = false;          ///< one that has it was asked for it, lately
+  bool asked_carry_ = false;          ///< one that has it was asked for it
+  ProgressWait carry_wait_;           ///< for it
+  std::size_t carry_from_ = 0;        ///< the place of the one that was asked last
   std::set<std::size_t> caught_up_;   ///< places of members to which the step was said again so
 };
 

@@ -2,6 +2,7 @@
 // numbers of parts, are never joined. One thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,6 +18,8 @@ class HeldParts {
   /// Takes in a part. Once all are there it hands out the mean, with the digest that was said,
   /// which is to be checked; none: some are missing.
   std::optional<WholeMean> add(const PartMessage& part);
+  /// The number of parts that are there.
+  std::size_t count() const { return parts_.size(); }
   /// Forgets all.
   void clear() { parts_.clear(); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <sotto/base/xxh3.h>
@@ -45,24 +46,45 @@ void StateCopy::drop() {
 
 void StateFetch::want(Round step, EpochTime now) {
   wanted_ = step;
-  chosen_ = now;
+  begun_ = chosen_ = now;
   forget_pieces();
+  for (auto& [node, donor] : donors_) {
+    donor.holds = donor.copy == step;
+    donor.differs = false;
+  }
+}
+
+void StateFetch::hear(const EpochNode& node, const DonorMessage& message, EpochTime now) {
+  Donor& donor = donors_[node];
+  donor.step = message.step;
+  donor.oldest = message.oldest;
+  donor.heard = now;
+  donor.copy = message.copy;
+  if (message.copy) {  // one that is not offered any more may be held on
+    donor.holds = message.copy == wanted_ && !donor.differs;
+  }
+  if (message.copy && !donor.holds) {
+    drop_requests([&](const EpochNode& asked, EpochTime) { return asked == node; });
+  }
 }
 
 void StateFetch::choose(EpochTime now, EpochTime patience) {
   Round step = 0;
   std::optional<Round> offered;
+  bool served = false;
   for (const auto& [node, donor] : donors_) {
     step = std::max(step, donor.step);
     offered = std::max(offered, donor.copy);
+    served |= wanted_ && !donor.differs && (donor.holds || donor.copy == wanted_);
   }
   const std::optional<Round> before =
       std::exchange(seen_, donors_.empty() ? std::nullopt : std::optional(step));
-  if (offered && offered != wanted_ && !done_ && pieces_.empty()) {
+  if (offered && offered != wanted_ && !done_ && pieces_.empty() && !served) {
     want(*offered, now);
     return;
   }
-  if (!before || !seen_ || done_ || (wanted_ && now - chosen_ < patience)) {
+  const EpochTime longest = served ? std::max(patience, 2 * silence()) : patience;
+  if (!before || !seen_ || done_ || (wanted_ && now - chosen_ < longest)) {
     return;
   }
   // All donors can copy a step that none has reached when it hears of it; but where the run pauses
@@ -72,9 +94,16 @@ void StateFetch::choose(EpochTime now, EpochTime patience) {
   want(step + (ahead_ ? 1 + 2 * pace : 0), now);
 }
 
-bool StateFetch::take(const PieceMessage& piece, EpochTime now) {
-  if (piece.step != wanted_ || done_ ||
-      (count_ > 0 && (piece.root != root_ || piece.count != count_))) {
+bool StateFetch::take(const EpochNode& from, const PieceMessage& piece, EpochTime now) {
+  const auto donor = donors_.find(from);
+  if (piece.step != wanted_ || done_ || donor == donors_.end()) {
+    return false;
+  }
+  donor->second.heard = now;
+  if (count_ > 0 && (piece.root != root_ || piece.count != count_)) {
+    donor->second.differs = true;
+    donor->second.holds = false;
+    drop_requests([&](const EpochNode& asked, EpochTime) { return asked == from; });
     return false;
   }
   if (piece.bytes.size() > most_bytes_ - bytes_) {
@@ -85,23 +114,100 @@ bool StateFetch::take(const PieceMessage& piece, EpochTime now) {
   root_ = piece.root;
   if (pieces_.try_emplace(piece.index, piece.bytes.begin(), piece.bytes.end()).second) {
     bytes_ += piece.bytes.size();
-    chosen_ = now;
+    chosen_ = donor->second.gave = now;
+    donor->second.holds = true;
+    note_time(from, piece.index, now);
   }
   return pieces_.size() == count_;
 }
 
-std::vector<std::uint32_t> StateFetch::ask(std::size_t most) {
-  std::vector<std::uint32_t> indices;
-  const auto got =
-      static_cast<std::size_t>(std::distance(pieces_.begin(), pieces_.lower_bound(asked_)));
-  for (std::size_t under_way = asked_ - got;
-       wanted_ && !done_ && asked_ < std::max(count_, 1U) && under_way < most; ++asked_) {
-    if (!pieces_.contains(asked_)) {
-      indices.push_back(asked_);
-      ++under_way;
+void StateFetch::note_time(const EpochNode& from, std::uint32_t index, EpochTime now) {
+  const auto request = under_way_.find(index);
+  if (request == under_way_.end() || request->second.donor != from) {
+    took_ = silence();  // it was taken for lost, and was under way
+  } else {
+    took_ = now - request->second.first;
+    if (took_ <= kQuick) {
+      window_ = std::min(window_ + 1, kMostWindow);
+    } else if (took_ > kSlow) {
+      window_ = std::max<std::size_t>(window_ - 1, 1);
     }
   }
-  return indices;
+  under_way_.erase(index);
+  again_.erase(index);
+}
+
+void StateFetch::drop_late(EpochTime now) {
+  const EpochTime longest = silence();
+  bool late = false;
+  drop_requests([&](const EpochNode& node, EpochTime asked) {
+    Donor& donor = donors_[node];
+    if (now - std::max(asked, donor.gave) < longest) {
+      return false;
+    }
+    donor.holds = false;  // until it says or shows it again
+    late = true;
+    return true;
+  });
+  if (late) {
+    took_ = std::max(took_, longest);  // it may be slow, and not lost: the next one has more time
+  }
+}
+
+std::optional<EpochNode> StateFetch::next_donor(bool any_holds) {
+  std::map<EpochNode, std::size_t> asked;
+  for (const auto& [index, request] : under_way_) {
+    ++asked[request.donor];
+  }
+  std::vector<EpochNode> fewest;
+  std::size_t least = kMostWindow;
+  for (const auto& [node, donor] : donors_) {
+    const auto found = asked.find(node);
+    const std::size_t has = found == asked.end() ? 0 : found->second;
+    if (donor.differs || (any_holds && !donor.holds) || has > least) {
+      continue;
+    }
+    if (has < least) {
+      fewest.clear();
+      least = has;
+    }
+    fewest.push_back(node);
+  }
+  return fewest.empty() ? std::nullopt : std::optional(fewest[turn_++ % fewest.size()]);
+}
+
+std::vector<StateFetch::Request> StateFetch::ask(EpochTime now) {
+  std::vector<Request> requests;
+  if (!wanted_ || done_) {
+    return requests;
+  }
+  drop_late(now);
+  const bool any_holds =
+      std::ranges::any_of(donors_, [](const auto& item) { return item.second.holds; });
+  if (!any_holds && now - begun_ < ProgressWait::kLeast) {
+    return requests;
+  }
+  const std::size_t most = any_holds ? window_ : 1;
+  requests.reserve(most);
+  while (under_way_.size() < most && (!again_.empty() || asked_ < std::max(count_, 1U))) {
+    const auto donor = next_donor(any_holds);
+    if (!donor) {
+      break;
+    }
+    std::uint32_t index = asked_;
+    EpochTime first = now;
+    if (again_.empty()) {
+      ++asked_;
+    } else {
+      std::tie(index, first) = *again_.begin();
+      again_.erase(index);
+    }
+    if (!pieces_.contains(index)) {
+      under_way_[index] = {*donor, now, first};
+      requests.push_back({*donor, index});
+    }
+  }
+  return requests;
 }
 
 std::optional<std::vector<std::byte>> StateFetch::finish() {

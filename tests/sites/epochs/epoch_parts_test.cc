@@ -10,6 +10,7 @@
 #include <sotto/sites/epochs/epoch_decisions.h>
 #include <sotto/sites/epochs/epoch_rules.h>
 #include <sotto/sites/epochs/held_parts.h>
+#include <sotto/sites/epochs/progress_wait.h>
 #include <sotto/sites/epochs/step_work.h>
 
 namespace sotto::test::epoch_parts_test {
@@ -124,6 +125,23 @@ TEST_CASE("epochs: chunks are sent again after pauses that double, up to four se
     CHECK(work.say_again(said));
     CHECK_FALSE(work.say_again(said));
   }
+}
+
+TEST_CASE(
+    "epochs: what brings nothing is waited for three times as long as it took, then doubled") {
+  ProgressWait wait;
+  wait.begin({7, 0}, EpochTime(5'000), EpochTime(1'000));
+  CHECK_FALSE(wait.ran_out({7, 0}, EpochTime(5'999)));
+  CHECK_FALSE(wait.ran_out({7, 1}, EpochTime(6'000)));  // a part has come, after five seconds
+  CHECK_FALSE(wait.ran_out({7, 1}, EpochTime(20'999)));
+  CHECK(wait.ran_out({7, 1}, EpochTime(21'000)));
+  CHECK_FALSE(wait.ran_out({7, 1}, EpochTime(50'999)));
+  CHECK(wait.ran_out({7, 1}, EpochTime(51'000)));
+  CHECK_FALSE(wait.ran_out({7, 1}, EpochTime(51'000) + ProgressWait::kMost - EpochTime(1)));
+  CHECK(wait.ran_out({7, 1}, EpochTime(51'000) + ProgressWait::kMost));
+  wait.begin({8, 0}, EpochTime(0), EpochTime(200'000));
+  CHECK_FALSE(wait.ran_out({8, 0}, EpochTime(199'999) + ProgressWait::kLeast));
+  CHECK(wait.ran_out({8, 0}, EpochTime(200'000) + ProgressWait::kLeast));
 }
 
 }  // namespace sotto::test::epoch_parts_test

@@ -162,6 +162,55 @@ TEST_CASE("epochs: a node with another learning rate is found before anybody ste
   CHECK(world.committed() == 0);
 }
 
+namespace {
+
+/// Three nodes, of which c has another learning rate, have the mean of the first step, and hear of
+/// no other's; then a dies. What is said after that is lost where `lost` says so.
+void lose_eldest_with_mean(const EpochWorld::Lost& lost) {
+  EpochWorld world({.seed = 5, .founders = {"a", "b", "c"}});
+  world.start("a");
+  world.start("b");
+  world.start("c", 0.25);
+  world.lose([](const Process&, const std::string&, const EpochMessage& message) {
+    return is<HaveMessage>(message);
+  });
+  world.run(EpochTime(3'000));
+  REQUIRE(world.committed() == 0);
+  REQUIRE(!world.at("b").member->wants_gradient());
+  world.kill(world.at("a"), false);
+  world.lose(lost);
+  world.run(kLong);
+}
+
+}  // namespace
+
+TEST_CASE("epochs: a node with another learning rate is found where the mean would be carried") {
+  CHECK_THROWS_WITH_AS(lose_eldest_with_mean({}), doctest::Contains("rates or settings"), Violated);
+}
+
+TEST_CASE("epochs: a node with another learning rate is found as it lacks the carried mean") {
+  EpochWorld world({.seed = 5, .founders = {"a", "b", "c"}});
+  world.start("a");
+  world.start("b");
+  world.start("c", 0.25);
+  const auto is_have = [](const Process&, const std::string&, const EpochMessage& message) {
+    return is<HaveMessage>(message);
+  };
+  world.lose(is_have);
+  world.run(EpochTime(3'000));
+  REQUIRE(world.at("c").member->epoch() == 1);
+  world.lose([&](const Process& from, const std::string& to, const EpochMessage& message) {
+    return is_have(from, to, message) || (from.name == "c" && is<PromiseMessage>(message));
+  });
+  world.suspect(world.at("a"), world.at("b"));  // c stays a member, of which nothing is known
+  world.run(EpochTime(3'000), [&] { return world.carried() > 0; });
+  REQUIRE(world.at("c").member->members().size() == 3);
+  world.suspect_exactly();
+  world.lose({});
+  CHECK_THROWS_WITH_AS(world.run(kLong), doctest::Contains("rates or settings"), Violated);
+  CHECK(world.committed() == 0);
+}
+
 TEST_CASE("epochs: of the last two the elder goes on alone, and the younger never") {
   for (const bool elder_dies : {false, true}) {
     EpochWorld world = running({"a", "b"});
@@ -288,6 +337,38 @@ TEST_CASE("epochs: the leaver who knew alone does not go while it may suspect th
   CHECK(story({}, false));
   CHECK(story({}, true));
   CHECK_FALSE(story({.leaver_waits_for_suspects = false}, false));
+}
+
+TEST_CASE("epochs: a run is not over while one that is suspected for a moment may go on") {
+  const std::uint64_t seed = drawn_seed();
+  CAPTURE(seed);
+  RandomStream draw({.seed = seed, .purpose = Purpose::faults});
+  const auto story = [&](const EpochRules& rules, std::vector<std::string> names, bool dies) {
+    const std::size_t stays = draw.below(names.size());
+    EpochWorld world = running(names, rules);
+    // Nothing passes between the one that stays and the others, for up to half of what they wait.
+    isolate(world, world.at(names[stays]));
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (k != stays) {
+        world.leave(world.at(names[k]));
+      }
+    }
+    world.run(EpochTime(200 * (1 + static_cast<int>(draw.below(2)))));
+    if (dies) {
+      world.kill(world.at(names[stays]), false);
+      world.run(kLong);
+      return world.all().empty();
+    }
+    world.unblock();
+    world.suspect_exactly();
+    return goes_on(world) && world.all().size() == 1;
+  };
+  for (int play = 0; play < 10; ++play) {
+    CHECK(story({}, {"a", "b", "c"}, false));
+    CHECK(story({}, {"a", "b", "c", "d"}, false));
+    CHECK(story({}, {"a", "b", "c"}, true));
+  }
+  CHECK_FALSE(story({.leaver_waits_for_suspects = false}, {"a", "b", "c"}, false));
 }
 
 TEST_CASE("epochs: a leaver that is told twice stays until the others know") {

@@ -68,8 +68,12 @@ class EpochWorld {
     bool founders_remember = true;
     std::vector<std::string> founders = {};
     std::size_t join_memory = 1 << 16;
-    bool parts = false;  ///< compute() gives gradients in parts
-    Round begin = 0;     ///< nodes begin with models of so many steps, or two fewer, or with none
+    bool parts = false;            ///< compute() gives gradients in parts
+    std::size_t piece_bytes = 16;  ///< of a copy of the state
+    /// Bytes that reach a node which is no founder in a millisecond, from all together; 0: all come
+    /// at once.
+    double newcomer_rate = 0;
+    Round begin = 0;  ///< nodes begin with models of so many steps, or two fewer, or with none
   };
   /// A gradient that is given in parts.
   struct Draft {
@@ -137,7 +141,7 @@ class EpochWorld {
                           .seed = 3,
                           .grace = options_.grace,
                           .delta = EpochTime(200),
-                          .piece_bytes = 16,
+                          .piece_bytes = options_.piece_bytes,
                           .join_memory = options_.join_memory,
                           .rules = options_.rules},
         now_);
@@ -211,7 +215,7 @@ class EpochWorld {
   // Events; each ends with look().
   bool deliver(const std::pair<Key, Key>& ends) {
     auto& queue = queues_[ends];
-    if (queue.empty() || blocked_.contains(ends)) {
+    if (queue.empty() || blocked_.contains(ends) || !comes(ends)) {
       return false;
     }
     const std::vector<std::byte> message = std::move(queue.front());
@@ -484,6 +488,31 @@ class EpochWorld {
       process->member->set_peers(peers);
     }
   }
+  bool is_slow(const std::string& name) const {
+    return options_.newcomer_rate > 0 &&
+           std::ranges::find(options_.founders, name) == options_.founders.end();
+  }
+  /// A message to a node behind a slow link comes after all that was sent to that node before.
+  void send_slowly(const std::pair<Key, Key>& ends, std::size_t bytes) {
+    LinkTime& free = link_free_[ends.second];
+    free = std::max<LinkTime>(free, now_) +
+           LinkTime(static_cast<double>(bytes) / options_.newcomer_rate);
+    arrivals_[ends].push_back(free);
+  }
+  /// Whether the next message of a channel has come whole by now.
+  bool comes(const std::pair<Key, Key>& ends) {
+    if (!is_slow(ends.second.first)) {
+      return true;
+    }
+    auto& arrivals = arrivals_[ends];
+    if (!arrivals.empty() && arrivals.front() > now_) {
+      return false;
+    }
+    if (!arrivals.empty()) {
+      arrivals.pop_front();
+    }
+    return true;
+  }
   void after(Process& process) {
     if (process.member->votes_changed()) {
       votes_[process.name] = process.member->founding_votes();
@@ -495,8 +524,14 @@ class EpochWorld {
       check_told(process, message);
       const bool lost = lost_ && lost_(process, parcel.name, message);
       auto& queue = queues_[{key, to}];
-      if (!lost && processes_.contains(to) && queue.size() < 400) {
+      // A channel takes no long message that waits in it already.
+      const bool waits = is_slow(to.first) && !parcel.tail.empty() &&
+                         std::ranges::find(queue, parcel.bytes()) != queue.end();
+      if (!lost && !waits && processes_.contains(to) && queue.size() < 400) {
         queue.push_back(parcel.bytes());
+        if (is_slow(to.first)) {
+          send_slowly({key, to}, queue.back().size());
+        }
       }
     }
     look(process);
@@ -638,6 +673,9 @@ class EpochWorld {
   EpochTime now_{0};
   std::map<Key, std::unique_ptr<Process>> processes_;
   std::map<std::pair<Key, Key>, std::deque<std::vector<std::byte>>> queues_;
+  using LinkTime = std::chrono::duration<double, std::milli>;
+  std::map<Key, LinkTime> link_free_;  ///< when all that was sent over a slow link has come
+  std::map<std::pair<Key, Key>, std::deque<LinkTime>> arrivals_;  ///< of messages over slow links
   std::set<std::pair<Key, Key>> blocked_;
   std::map<std::string, std::vector<std::byte>> votes_;  ///< what founders have written
   Lost lost_;

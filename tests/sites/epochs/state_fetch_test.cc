@@ -1,5 +1,11 @@
-// A newcomer's copy of the state: pieces of one copy alone, and no more of them than a state has.
+// A newcomer's copy of the state: pieces of one copy alone, each asked of one donor, and no more of
+// them than a state has.
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -25,6 +31,16 @@ StateFetch wanting(std::size_t most_bytes) {
   return fetch;
 }
 
+std::vector<std::uint32_t> places(const std::vector<StateFetch::Request>& requests) {
+  std::vector<std::uint32_t> all;
+  all.reserve(requests.size());
+  for (const auto& [donor, index] : requests) {
+    all.push_back(index);
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("epochs: a copy is whole with its last piece, whatever their order") {
@@ -38,7 +54,7 @@ TEST_CASE("epochs: a copy is whole with its last piece, whatever their order") {
   for (std::uint32_t k = 10; k-- > 0;) {
     const auto piece = copy.piece({7, k}, EpochTime(0));
     REQUIRE(piece);
-    CHECK(fetch.take(*piece, EpochTime(5)) == (k == 0));
+    CHECK(fetch.take(kDonor, *piece, EpochTime(5)) == (k == 0));
   }
   CHECK(fetch.finish() == bytes);
 }
@@ -50,7 +66,7 @@ TEST_CASE("epochs: a newcomer fetches the newest copy that is offered, unless it
   fetch.choose(EpochTime(3), EpochTime(1'000));
   CHECK(fetch.wanted() == Round{6});
   const std::vector<std::byte> bytes(10);
-  CHECK_FALSE(fetch.take({6, xxh3_128(bytes), 4, 0, bytes}, EpochTime(5)));
+  CHECK_FALSE(fetch.take(kDonor, {6, xxh3_128(bytes), 4, 0, bytes}, EpochTime(5)));
   fetch.hear({"b", 1, 0}, {.step = 9, .oldest = 3, .copy = 8}, EpochTime(6));
   fetch.choose(EpochTime(7), EpochTime(1'000));
   CHECK(fetch.wanted() == Round{6});
@@ -70,8 +86,8 @@ TEST_CASE("epochs: more bytes than a state has begin the copy anew") {
   StateFetch fetch = wanting(100);
   const std::vector<std::byte> bytes(60);
   const EpochDigest root = xxh3_128(bytes);
-  CHECK_FALSE(fetch.take({7, root, 4, 0, bytes}, EpochTime(5)));
-  CHECK_FALSE(fetch.take({7, root, 4, 1, bytes}, EpochTime(6)));
+  CHECK_FALSE(fetch.take(kDonor, {7, root, 4, 0, bytes}, EpochTime(5)));
+  CHECK_FALSE(fetch.take(kDonor, {7, root, 4, 1, bytes}, EpochTime(6)));
   CHECK_FALSE(fetch.wanted());
 }
 
@@ -79,10 +95,113 @@ TEST_CASE("epochs: a piece that has come already does not keep a newcomer waitin
   StateFetch fetch = wanting(1'000);
   const std::vector<std::byte> bytes(10);
   const EpochDigest root = xxh3_128(bytes);
-  CHECK_FALSE(fetch.take({7, root, 4, 0, bytes}, EpochTime(5)));
-  CHECK_FALSE(fetch.take({7, root, 4, 0, bytes}, EpochTime(1'500)));
-  fetch.choose(EpochTime(1'501), EpochTime(1'000));
-  CHECK(fetch.ask(1) == std::vector<std::uint32_t>{0});  // another copy is asked for
+  const EpochTime longest = EpochTime(5) + 2 * ProgressWait::kLeast;
+  fetch.hear(kDonor, {.step = 7, .oldest = 5, .copy = 7}, EpochTime(2));
+  REQUIRE(fetch.ask(EpochTime(3)).size() == 1);
+  CHECK_FALSE(fetch.take(kDonor, {7, root, 4, 0, bytes}, EpochTime(5)));
+  CHECK_FALSE(fetch.take(kDonor, {7, root, 4, 0, bytes}, longest - EpochTime(500)));
+  fetch.choose(longest - EpochTime(1), EpochTime(1'000));
+  CHECK(fetch.wanted() == Round{7});
+  fetch.choose(longest, EpochTime(1'000));
+  CHECK(fetch.wanted() == Round{8});
+}
+
+TEST_CASE("epochs: each piece is asked of one of those that hold the copy, in turn") {
+  StateFetch fetch = wanting(1'000);
+  fetch.hear({"b", 1, 0}, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(2));
+  fetch.hear({"c", 1, 0}, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(2));
+  CHECK(fetch.ask(EpochTime(3)).size() == 1);  // the number of pieces is not known
+  CHECK(fetch.ask(EpochTime(4)).empty());
+  const std::vector<std::byte> bytes(10);
+  CHECK_FALSE(fetch.take({"b", 1, 0}, {7, {}, 100, 0, bytes}, EpochTime(5)));
+  std::map<std::string, int> asked;
+  std::set<std::uint32_t> indices = {0};
+  EpochTime now(5);
+  for (int k = 0; k < 40; ++k) {
+    now += EpochTime(10);
+    for (const auto& [donor, index] : fetch.ask(now)) {
+      ++asked[donor.name];
+      CHECK(indices.insert(index).second);
+      CHECK(fetch.take(donor, {7, {}, 100, index, bytes}, now) == (indices.size() == 100));
+    }
+  }
+  CHECK(!asked.contains("a"));  // it does not offer the copy
+  CHECK(asked["b"] > 10);
+  CHECK(asked["c"] > 10);
+}
+
+TEST_CASE("epochs: another donor is asked where one is gone, or sends nothing for long") {
+  StateFetch fetch = wanting(1'000);
+  const EpochNode b{"b", 1, 0};
+  const EpochNode c{"c", 1, 0};
+  const std::vector<std::byte> bytes(10);
+  fetch.hear(b, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(2));
+  REQUIRE(fetch.ask(EpochTime(10)) == std::vector<StateFetch::Request>{{b, 0}});
+  CHECK_FALSE(fetch.take(b, {7, {}, 4, 0, bytes}, EpochTime(1'010)));
+  fetch.hear(c, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(1'010));
+  const auto first = fetch.ask(EpochTime(1'010));  // the last one took a second
+  REQUIRE(first.size() == 3);
+  fetch.hear(b, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(4'009));
+  CHECK(fetch.ask(EpochTime(4'009)).empty());  // three times as long as it took
+  CHECK(places(fetch.ask(EpochTime(4'010))) == std::vector<std::uint32_t>{1});  // of anyone
+  for (const EpochNode& donor : {b, c}) {
+    fetch.hear(donor, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(4'011));
+  }
+  CHECK(places(fetch.ask(EpochTime(4'011))) == std::vector<std::uint32_t>{2, 3});
+  fetch.forget([&](const EpochNode& donor, EpochTime) { return donor == b; });
+  for (const auto& [donor, index] : fetch.ask(EpochTime(4'020))) {
+    CHECK(donor != b);
+  }
+  // What was taken for lost counts as it comes.
+  fetch.hear(b, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(4'030));
+  CHECK_FALSE(fetch.take(b, {7, {}, 4, 1, bytes}, EpochTime(5'000)));
+  CHECK_FALSE(fetch.take(c, {7, {}, 4, 2, bytes}, EpochTime(5'000)));
+  CHECK(fetch.take(b, {7, {}, 4, 3, bytes}, EpochTime(5'000)));
+}
+
+TEST_CASE("epochs: few pieces are under way where they come slowly, and many where they do not") {
+  for (const bool slow : {false, true}) {
+    StateFetch fetch = wanting(1'000'000);
+    fetch.hear(kDonor, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(2));
+    const std::vector<std::byte> bytes(10);
+    const EpochTime each(slow ? 3'000 : 100);
+    EpochTime now(10);
+    std::size_t under_way = 0;
+    for (int k = 0; k < 12; ++k) {
+      const auto requests = fetch.ask(now);
+      now += each;
+      under_way = requests.size();
+      for (const auto& [donor, index] : requests) {
+        CHECK_FALSE(fetch.take(donor, {7, {}, 10'000, index, bytes}, now));
+      }
+    }
+    CAPTURE(slow);
+    CHECK(under_way == (slow ? 1 : StateFetch::kMostWindow));
+  }
+}
+
+TEST_CASE("epochs: a donor whose pieces are cut in another way is asked no more") {
+  StateFetch fetch = wanting(1'000);
+  const EpochNode b{"b", 1, 0};
+  const std::vector<std::byte> bytes(10);
+  for (const EpochNode& donor : {kDonor, b}) {
+    fetch.hear(donor, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(2));
+  }
+  const auto first = fetch.ask(EpochTime(3));
+  REQUIRE(first.size() == 1);
+  const EpochNode good = first[0].donor;
+  const EpochNode other = good == b ? kDonor : b;
+  CHECK_FALSE(fetch.take(good, {7, {}, 30, 0, bytes}, EpochTime(5)));
+  (void)fetch.ask(EpochTime(5));
+  CHECK_FALSE(fetch.take(other, {7, {}, 3, 1, bytes}, EpochTime(6)));
+  fetch.hear(other, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(7));
+  EpochTime now(7);
+  for (int k = 0; k < 5; ++k) {
+    now += EpochTime(3'000);
+    for (const auto& [donor, index] : fetch.ask(now)) {
+      CHECK(donor == good);
+    }
+  }
 }
 
 }  // namespace sotto::test::state_fetch_test
