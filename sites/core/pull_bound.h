@@ -27,7 +27,9 @@
 #include <vector>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/sites/core/mixing_kind.h>
 
 namespace sotto::sites {
 
@@ -35,6 +37,14 @@ namespace sotto::sites {
 struct PullLimits {
   double most = 32;      ///< K: own steps that one parcel may pull
   double memory = 1024;  ///< T: rounds after which a long step is forgotten
+  /// F: rounds to each one of a peer up to which its parcels pull whole (freshness.h); none: as the
+  /// exchange needs.
+  std::optional<Round> fresh = {};
+
+  /// F with this exchange.
+  Round fresh_of(MixingKind exchange) const {
+    return fresh.value_or(exchange == MixingKind::push_sum ? 2 : 4);
+  }
 };
 
 /// ‖x‖ in double precision: the square of a value that a liar chose may overflow float32.

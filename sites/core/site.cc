@@ -394,8 +394,7 @@ void Site::take_in(std::size_t peer) {
       now.theirs = item.round;
     }
   }
-  const Round fresh = mixing_.mass == nullptr ? Freshness::kFreshCopy : Freshness::kFreshParcel;
-  const double part = from.freshness.part(now, fresh);
+  const double part = from.freshness.part(now, setup_.pull.fresh_of(setup_.exchange));
   while (!from.in.pending().empty() && due(from, from.in.pending().front().round)) {
     const Round theirs = from.in.pending().front().round;
     const auto taken = mixing_.model->take_in(peer, from.in.pending().front().payload,

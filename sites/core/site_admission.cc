@@ -208,6 +208,9 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap)
   if (!(pull.memory >= 1 && pull.memory <= 1e9)) {
     refuse("pull_memory", fmt::format("{}", pull.memory), "1 … 1e9 rounds");
   }
+  if (pull.fresh && !(*pull.fresh >= 1 && *pull.fresh <= kMostCount)) {
+    refuse("pull_fresh", fmt::format("{}", *pull.fresh), "1 round or more");
+  }
 }
 
 namespace {

@@ -104,7 +104,9 @@ SettingGroup pace_settings(SiteSettings& o) {
         kMostAhead},
        {"pull-most", &o.pull_most, "STEPS", "Own steps that one parcel may pull the model"},
        {"pull-memory", &o.pull_memory, "ROUNDS",
-        "Rounds after which a long step of one's own is forgotten"}}};
+        "Rounds after which a long step of one's own is forgotten"},
+       {"pull-fresh", &o.pull_fresh, "ROUNDS",
+        "Rounds to each one of a peer up to which its parcels pull whole"}}};
 }
 
 SettingGroup output_settings(SiteSettings& o) {
@@ -220,7 +222,7 @@ void take_shared_settings(const SiteSettings& o, SiteOptions& options) {
 void take_settings(const SiteSettings& o, SiteOptions& options) {
   take_shared_settings(o, options);
   take_own_steps(o, options);
-  options.pull = {.most = o.pull_most, .memory = o.pull_memory};
+  options.pull = {.most = o.pull_most, .memory = o.pull_memory, .fresh = o.pull_fresh};
   sites::admit_bounds(options.mass, options.pull);
   if (o.observer) {
     take_observer(options);

@@ -62,7 +62,8 @@ struct SiteSettings {
   double parcel_mass = sites::MassRule().parcel;
   double pull_most = sites::PullLimits().most;
   double pull_memory = sites::PullLimits().memory;
-  SiteOutputOptions outputs{};  ///< for SiteOutputs; a site's options do not have them
+  std::optional<Round> pull_fresh;  ///< rounds; unset: as the exchange needs
+  SiteOutputOptions outputs{};      ///< for SiteOutputs; a site's options do not have them
 };
 
 /// The settings of [training] in a site's file that are not about data; they point into `settings`.

@@ -39,7 +39,8 @@ Json site_config_json(const SiteOptions& run, const TaskFactory& tasks, std::str
        {"secure_colluders", run.sum.colluders},
        {"secure_range", run.sum.range},
        {"pull_most", run.pull.most},
-       {"pull_memory", run.pull.memory}});
+       {"pull_memory", run.pull.memory},
+       {"pull_fresh", run.pull.fresh_of(run.exchange)}});
   config.update(outer_rule_config_json(run.outer_step_rule));
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
                                    {"patience", run.patience},

@@ -99,7 +99,7 @@ void read_training(const toml::table& table, const std::string& path, SiteSettin
 
 void read_network(TomlReader in, SiteSettings& settings) {
   in.allow({"slack", "save-every", "window", "secure-sum", "secure-colluders", "secure-range",
-            "mass-return", "parcel-mass", "pull-most", "pull-memory"});
+            "mass-return", "parcel-mass", "pull-most", "pull-memory", "pull-fresh"});
   for (const auto& [key, value] : {std::pair{"timeout", &settings.timeout_s},
                                    {"patience", &settings.patience_s},
                                    {"found-after", &settings.found_after_s}}) {
@@ -111,7 +111,7 @@ void read_network(TomlReader in, SiteSettings& settings) {
   const auto groups = settings_of(settings);
   for (const std::string_view key :
        {"slack", "save-every", "window", "secure-sum", "secure-colluders", "secure-range",
-        "mass-return", "parcel-mass", "pull-most", "pull-memory"}) {
+        "mass-return", "parcel-mass", "pull-most", "pull-memory", "pull-fresh"}) {
     if (!in.has(key)) {
       continue;
     }

@@ -59,6 +59,7 @@ timeout = "1500 ms"
 patience = "2 min"
 slack = 3
 pull-most = 7.5
+pull-fresh = 6
 secure-sum = true
 )");
   const SiteSettings settings = study::read_site_file(file.path());
@@ -80,6 +81,7 @@ secure-sum = true
   CHECK(settings.found_after_s == 30);
   CHECK(settings.slack == 3);
   CHECK(settings.pull_most == 7.5);
+  CHECK(settings.pull_fresh == 6);
   CHECK(settings.secure_sum);
 }
 

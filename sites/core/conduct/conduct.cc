@@ -114,7 +114,7 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
   // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
   // k). A peer that took eight shares more than it gave, while this site is at its floor, is named
   // if it gives less than an honest site that is drained itself; and one that gave eight of its own
-  // shares more than it took, of half this site's mass, while that is high.
+  // shares more than it took, while this site has twice a site's mass.
   constexpr double kShares = 8;
   const double much = kShares / static_cast<double>(std::max<std::size_t>(peers.tells(), 1));
   // By this site's own list: what a peer says of itself must not excuse another one.
@@ -131,8 +131,7 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
     const bool both_ways = peer.entry.tells && peer.heard();
     peer.habits.set({.takes = drained() && drawn > much && !peer.observer && owes,
                      .gives = both_ways && high_rounds_ >= kLongWhile &&
-                              -drawn > kShares * round.share / (1 + peer.degree(peers.size())) *
-                                           round.mass.value_or(0) / 2,
+                              -drawn > kShares * round.share / (1 + peer.degree(peers.size())),
                      .far_ahead = peer.known.round > round.offered + kMostUnconfirmed});
   }
 }

@@ -9,13 +9,15 @@
 // was G to 2 G rounds ago: between its parcels it takes in what waited for it, and what it makes of
 // that it sends a parcel later. Along the way that all go, by v a round, such a model lies up to
 // 2 G v behind, and with the weight w one pull in G rounds takes 2 w v of each round's v back,
-// whatever G is. With a pull of a = min(1, kFreshCopy / G) of its length, 2 a w v is left.
+// whatever G is. With a pull of a = min(1, F / G) of its length, 2 a w v is left; F = 4 in gossip.
 //
 // Push-sum: a late parcel weighs more than one in G pulls, since the mass that its sender is given
 // meanwhile comes back with it. In a model of seven sites that list each other and move at an even
 // speed, two of which make a round in G = 3, 5, 10 and 20 of the others', these keep 0.60, 0.53,
-// 0.47 and 0.44 of their speed, and with a = 4 / G 0.60, 0.59, 0.75 and 0.90. So a = 1 / G there,
-// which keeps 0.88, 0.93, 1.02 and 1.07. Mass counts whole: only the pull is damped.
+// 0.47 and 0.44 of their speed where all pulls are whole, 0.60, 0.59, 0.75 and 0.90 with F = 4, and
+// 0.71, 0.79, 0.91 and 1.01 with F = 2, which is taken. Mass counts whole: the pull alone is
+// damped, so that the sum of all models is no more what it was. F = 1 would damp a parcel that is
+// late by a round on its way.
 //
 // Rounds are those that the neighbour names in its parcels. One whose parcels are rare since its
 // link is slow names later ones, and counts whole: sites with slow links need what they hear. A
@@ -37,9 +39,6 @@ namespace sotto::sites {
 
 class Freshness {
  public:
-  /// G up to which a pull is made whole, to a copy and by a parcel of push-sum.
-  static constexpr Round kFreshCopy = 4;
-  static constexpr Round kFreshParcel = 1;
   static constexpr Round kOldest = 64;  ///< G from which a pull is damped no more
 
   /// When a parcel was taken in: the round of this site, and the neighbour's as the parcel has it.
@@ -49,7 +48,7 @@ class Freshness {
   };
 
   /// The part of its pull that a parcel makes which is taken in at `now`; the first one's is whole,
-  /// and up to G = `fresh` all are.
+  /// and up to G = `fresh`, F, all are.
   double part(Rounds now, Round fresh) const {
     if (!last_ || now.own <= last_->own) {
       return 1;

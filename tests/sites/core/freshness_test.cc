@@ -76,10 +76,10 @@ double progress(const SiteNetworkOptions& options, int period, int rounds) {
 TEST_CASE("the part of a pull that parcels make falls as their maker does, and not to 0") {
   Freshness freshness;
   const auto copy = [&](Round own, Round theirs) {
-    return freshness.part({.own = own, .theirs = theirs}, Freshness::kFreshCopy);
+    return freshness.part({.own = own, .theirs = theirs}, 4);
   };
   const auto parcel = [&](Round own, Round theirs) {
-    return freshness.part({.own = own, .theirs = theirs}, Freshness::kFreshParcel);
+    return freshness.part({.own = own, .theirs = theirs}, 1);
   };
   CHECK(copy(1000, 1) == 1);  // the first says nothing
   CHECK(parcel(1000, 1) == 1);

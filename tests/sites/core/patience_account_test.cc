@@ -31,18 +31,22 @@ std::vector<bool> awaited_at_last(std::size_t late, int each = kEach) {
     bool waited = false;
     for (std::size_t i = 0; i < kSites; ++i) {
       waited = waited || misses(i);
-      if (!misses(i)) {
-        network.advance(i, false, true);
-      }
     }
-    network.deliver_all();
-    for (std::size_t i = 0; i < kSites; ++i) {
-      if (!misses(i)) {
-        network.site(i).note_time({.lasted = waited ? 2.0 : 1.0, .waited = waited ? 1.0 : 0.0});
-        network.collect(i);
+    for (const bool late : {false, true}) {  // those that are late come when the others are done
+      for (std::size_t i = 0; i < kSites; ++i) {
+        if (misses(i) == late) {
+          network.advance(i, false, true);
+        }
       }
+      network.deliver_all();
+      for (std::size_t i = 0; i < kSites; ++i) {
+        if (misses(i) == late) {
+          network.site(i).note_time({.lasted = waited ? 2.0 : 1.0, .waited = waited ? 1.0 : 0.0});
+          network.collect(i);
+        }
+      }
+      network.deliver_all();
     }
-    network.deliver_all();
   }
   std::vector<bool> awaited;
   for (const PeerState& peer : network.peers(0)) {
