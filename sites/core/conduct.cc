@@ -37,17 +37,36 @@ void blame(std::span<Suspect> suspects, double step, bool at_once) {
   }
 }
 
+/// The neighbours that were waited for in a round, and came too late.
+struct LateOnes {
+  bool any = false;
+  bool given_up = false;            ///< one of them has used up its own account
+  Neighbour* most_often = nullptr;  ///< the one of them that was late most often
+
+  void add(Neighbour& peer) {
+    any = true;
+    given_up = given_up || !peer.punctuality.waited_for();
+    if (most_often == nullptr ||
+        peer.punctuality.late_rounds() > most_often->punctuality.late_rounds()) {
+      most_often = &peer;
+    }
+  }
+};
+
 }  // namespace
 
 void Conduct::begin_intake(Neighbours& peers, const Pace& pace, const IntakeRound& round) {
-  bool late = false;
+  LateOnes late;
   for (Neighbour& peer : peers) {
     peer.influence = {};
     peer.part = 0;
     if (peer.heard() && !peer.channel.joining) {
+      const bool awaited = peer.punctuality.waited_for();
       const bool in_time = !pace.outstanding(peer);
-      late = late || (!in_time && peer.punctuality.waited_for());
       peer.punctuality.note(in_time, round.time);
+      if (awaited && !in_time) {
+        late.add(peer);
+      }
       peer.lead.note(pace.behind(peer), peer.punctuality.waited_for());
     }
     peer.habits.note_arrivals({.any = !peer.in.pending().empty(),
@@ -56,26 +75,12 @@ void Conduct::begin_intake(Neighbours& peers, const Pace& pace, const IntakeRoun
                                .may_send = round.all_send,
                                .newcomer_part = round.newcomer_part});
   }
-  note_time(peers, late, round.time);
-}
-
-void Conduct::note_time(Neighbours& peers, bool late, const RoundTime& time) {
-  account_.note(late, time);
-  if (!account_.overdrawn()) {
-    return;
-  }
-  // Nobody has overdrawn its own account; the one that was late most often is given up.
-  Neighbour* latest = nullptr;
-  for (Neighbour& peer : peers) {
-    const Punctuality& its = peer.punctuality;
-    if (peer.heard() && its.waited_for() &&
-        (latest == nullptr || its.late_rounds() > latest->punctuality.late_rounds())) {
-      latest = &peer;
-    }
-  }
-  account_ = {};
-  if (latest != nullptr) {
-    latest->punctuality.give_up();
+  account_.note(late.any, round.time);
+  if (late.given_up) {
+    account_ = {};  // what that one has used up is settled
+  } else if (account_.overdrawn()) {
+    account_ = {};
+    late.most_often->punctuality.give_up();
   }
 }
 
@@ -108,8 +113,8 @@ void Conduct::note_mass(const RoundEnd& round) {
 void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
   // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
   // k). A peer that took eight shares more than it gave, while this site is at its floor, is named
-  // if it gives less than an honest site that is drained itself; and one that gave as much, in
-  // shares of half its mass, while this site's mass is high.
+  // if it gives less than an honest site that is drained itself; and one that gave eight of its own
+  // shares more than it took, of half this site's mass, while that is high.
   constexpr double kShares = 8;
   const double much = kShares / static_cast<double>(std::max<std::size_t>(peers.tells(), 1));
   // By this site's own list: what a peer says of itself must not excuse another one.
@@ -126,7 +131,8 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
     const bool both_ways = peer.entry.tells && peer.heard();
     peer.habits.set({.takes = drained() && drawn > much && !peer.observer && owes,
                      .gives = both_ways && high_rounds_ >= kLongWhile &&
-                              -drawn > much * round.mass.value_or(0) / 2,
+                              -drawn > kShares * round.share / (1 + peer.degree(peers.size())) *
+                                           round.mass.value_or(0) / 2,
                      .far_ahead = peer.known.round > round.offered + kMostUnconfirmed});
   }
 }

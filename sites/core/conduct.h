@@ -27,6 +27,7 @@ struct RoundEnd {
   /// Push-sum: ω, and the least mass that a site holds; none: the site has no mass that counts.
   std::optional<double> mass = {};
   double least_mass = 0;
+  double share = 1;  ///< η: a site of degree k gives η / (1 + k) of its mass to each neighbour
 };
 
 /// A round whose parcels are about to be taken in.
@@ -60,8 +61,6 @@ class Conduct {
   bool drained() const { return low_rounds_ >= kLongWhile; }
 
  private:
-  /// The round had this time; `late`: one that was waited for came too late.
-  void note_time(Neighbours& peers, bool late, const RoundTime& time);
   void note_mass(const RoundEnd& round);
   void note_habits(Neighbours& peers, const RoundEnd& round) const;
 

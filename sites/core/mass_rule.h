@@ -13,7 +13,7 @@ struct MassRule {
   double back = 1.0 / 256;  ///< ε: the part of the way back to 1 that ω goes in a round
   double least = 0.25;      ///< lower bound of ω after a round
   double most = 16;         ///< upper bound of ω after a round
-  double parcel = 1;        ///< most mass that a parcel may hold
+  double parcel = 1;        ///< most mass that a parcel may hold, times η; a last one without η
 };
 
 }  // namespace sotto::sites

@@ -67,19 +67,20 @@ void Neighbour::confirmed(Sequence applied) {
   out.receipt(applied);
 }
 
+double Neighbour::degree(std::size_t own_degree) const {
+  constexpr std::size_t kMany = 64;
+  const std::size_t most = std::max(kMany, 4 * own_degree);
+  return static_cast<double>(std::clamp<std::size_t>(channel.degree, 1, most));
+}
+
 void Neighbour::note_intake(std::size_t own_degree) {
   if (influence.parcels > 0) {
     habits.note_parcels(influence.excess > 0);
   }
   // An honest site holds the least mass at least, and gives each of those that it tells its share.
-  // It lists as many sites as its hello says, or a few more by now; and not many times as many as
-  // others do, or a liar could say so and give as little.
-  constexpr double kMore = 2;
-  constexpr std::size_t kMany = 64;
-  const std::size_t most = std::max(kMany, 4 * own_degree);
-  const auto degree =
-      static_cast<double>(std::max(std::min<std::size_t>(channel.degree, most), own_degree));
-  const bool thin = influence.lightest && up() && *influence.lightest * kMore * (1 + degree) < 1;
+  constexpr double kMore = 2;  // sites that it lists by now
+  const double least = 1 + std::max(degree(own_degree), static_cast<double>(own_degree));
+  const bool thin = influence.lightest && up() && *influence.lightest * kMore * least < 1;
   habits.end_round(thin ? 0 : influence.parcels, thin);
 }
 

@@ -109,6 +109,9 @@ struct Neighbour {
            : habits.gives_much()     ? Credit::pull
                                      : Credit::whole;
   }
+  /// The number of sites that it lists, as it says, but not many times as many as a site of this
+  /// degree: a liar could say so, and give as little.
+  double degree(std::size_t own_degree) const;
   /// The round's parcels were taken in, by a site of this degree.
   void note_intake(std::size_t own_degree);
 

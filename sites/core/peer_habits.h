@@ -33,7 +33,10 @@ class PeerHabits {
   /// A parcel of its was taken in with this mass, or one for it was written off.
   void note_returned(double mass) { drawn_ -= mass; }
   /// A receipt came that confirms more than the one before.
-  void note_receipt() { full_rounds_ = 0; }
+  void note_receipt() {
+    full_rounds_ = 0;
+    confirmed_ = true;
+  }
   /// The two meet.
   void note_meeting() { silent_rounds_ = 0; }
 
@@ -49,8 +52,11 @@ class PeerHabits {
   /// A round's parcels are about to be taken in.
   void note_arrivals(const Arrivals& round) {
     const bool joining = std::exchange(joining_, false) || round.joining;
-    newcomer_ = round.any ? std::max(0.0, newcomer_ - 1.0 / kLongWhile)
-                          : newcomer_ + (joining ? round.newcomer_part : 0);
+    // One that sends nothing here by right shows by its receipts that it takes part.
+    const bool takes_part = std::exchange(confirmed_, false) && !round.heard;
+    newcomer_ = round.any || takes_part
+                    ? std::max(0.0, newcomer_ - 1.0 / kLongWhile)
+                    : std::min(1.0, newcomer_ + (joining ? round.newcomer_part : 0));
     const bool excused = comes_to_model(joining);
     full_rounds_ += std::exchange(full_, false) && !excused ? 1U : 0U;
     const bool silent = round.heard && !round.any && !excused;
@@ -85,7 +91,7 @@ class PeerHabits {
 
   /// Whether it has got this site's model and has yet to begin: it waits for a second one, and
   /// sends nothing. For a newcomer's time at most, as a liar may say so; only rounds with parcels
-  /// of it give that time back.
+  /// of it, or with receipts of one that sends nothing here, give that time back.
   bool comes_to_model(bool joining) const { return joining && newcomer_ < 1; }
   /// Whether it confirms nothing.
   bool confirms_nothing() const { return full_rounds_ >= kLongWhile; }
@@ -120,10 +126,11 @@ class PeerHabits {
   Round silent_rounds_ = 0;
   Round full_rounds_ = 0;  ///< rounds in which its window had no room, since its latest receipt
   Round mute_rounds_ =
-      0;                  ///< rounds in which it was heard and sent no parcel, since its latest one
-  double newcomer_ = 0;   ///< part of a newcomer's time that it has used up
-  bool full_ = false;     ///< as note_offer said of the round
-  bool joining_ = false;  ///< as note_offer said of the round
+      0;                 ///< rounds in which it was heard and sent no parcel, since its latest one
+  double newcomer_ = 0;  ///< part of a newcomer's time that it has used up
+  bool confirmed_ = false;  ///< a receipt came since the latest intake
+  bool full_ = false;       ///< as note_offer said of the round
+  bool joining_ = false;    ///< as note_offer said of the round
   /// Eight for each round in which its parcels had more mass than they may, less one for others.
   Round heavy_ = 0;
   /// Eight for each round in which it gave a parcel with less mass than an honest site's, one for

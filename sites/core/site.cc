@@ -318,7 +318,8 @@ Status Site::collect() {
   conduct_.end_intake(peers_, mixed,
                       {.offered = self_.offered,
                        .mass = weighs ? std::optional(mixing_.model->mass()) : std::nullopt,
-                       .least_mass = setup_.mass.least});
+                       .least_mass = setup_.mass.least,
+                       .share = weighs ? mixing_.mass->stepsize() : 1});
   step_outside();
   settled_mass_ = mixing_.model->mass();
   self_.round = next_round();
@@ -373,28 +374,29 @@ std::optional<std::vector<Suspect>> Site::put_back() {
   return conduct_.put_back(peers_, self_.round, mixing_.model->longest_step(), at_once);
 }
 
-bool Site::due(const Neighbour& from) const {
+bool Site::due(const Neighbour& from, Round round) const {
   // In step, a peer is at most one round ahead, and what it sent for the next round waits. One that
   // has not waited for us is not waited for.
-  const auto& pending = from.in.pending();
   if (mixing_.sum() != nullptr) {
     // A sum is of one round. The parcels of a peer that has run far ahead will never be in one.
-    const Round round = pending.front().round;
     return round <= self_.offered || round > self_.offered + setup_.window;
   }
-  const bool ahead = setup_.slack == 0 && pending.front().round == self_.offered + 1;
+  const bool ahead = setup_.slack == 0 && round == self_.offered + 1;
   return !ahead || from.known.round > self_.offered + 1;
 }
 
 void Site::take_in(std::size_t peer) {
   Neighbour& from = peers_[peer];
-  if (from.in.pending().empty()) {
-    return;
+  // What comes together is as fresh as the latest of it: it was late on the way.
+  Freshness::Rounds now = {.own = self_.offered};
+  for (const InStream::Item& item : from.in.pending()) {
+    if (due(from, item.round)) {
+      now.theirs = item.round;
+    }
   }
-  const Freshness::Rounds now = {.own = self_.offered, .theirs = from.in.pending().front().round};
   const Round fresh = mixing_.mass == nullptr ? Freshness::kFreshCopy : Freshness::kFreshParcel;
   const double part = from.freshness.part(now, fresh);
-  while (!from.in.pending().empty() && due(from)) {
+  while (!from.in.pending().empty() && due(from, from.in.pending().front().round)) {
     const Round theirs = from.in.pending().front().round;
     const auto taken = mixing_.model->take_in(peer, from.in.pending().front().payload,
                                               {.credit = from.credit(self_.round), .part = part});

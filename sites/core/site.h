@@ -202,7 +202,7 @@ class Site final {
   /// Whether the round that is offered can have a secure sum; `enough` where none is made.
   SumHope hope_of_sum() const;
   /// Whether the first pending parcel is for this round.
-  bool due(const Neighbour& from) const;
+  bool due(const Neighbour& from, Round round) const;
   void take_in(std::size_t peer);
   /// The round after the one that is offered.
   Round next_round() const;

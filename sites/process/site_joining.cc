@@ -19,11 +19,16 @@ constexpr std::chrono::milliseconds kJoinSlice{50};
 /// The peers that owe the site their model.
 std::vector<OwedModel> owing(const JoiningSite& joiner) {
   const std::vector<std::size_t> places = joiner.site.awaited();
+  if (places.empty()) {
+    return {};
+  }
+  const std::vector<ChannelTraffic> traffic = joiner.links.traffic();
   std::vector<OwedModel> found;
   found.reserve(places.size());
   for (const std::size_t place : places) {
-    found.push_back(
-        {.peer = joiner.links.link(place).rank, .bytes = joiner.links.bytes_arrived(place)});
+    const Rank rank = joiner.links.link(place).rank;
+    const auto at = std::ranges::find(traffic, rank, &ChannelTraffic::peer);
+    found.push_back({.peer = rank, .bytes = at == traffic.end() ? 0 : at->bytes_arrived});
   }
   return found;
 }

@@ -245,12 +245,6 @@ void SiteLinks::send() {
   }
 }
 
-std::uint64_t SiteLinks::bytes_arrived(std::size_t place) const {
-  const std::vector<ChannelTraffic> traffic = channels_.traffic();
-  const auto at = std::ranges::find(traffic, links_[place].rank, &ChannelTraffic::peer);
-  return at == traffic.end() ? 0 : at->bytes_arrived;
-}
-
 void SiteLinks::hang_up(std::size_t peer) { hang_up(peer, {}); }
 
 void SiteLinks::hang_up(std::size_t peer, std::chrono::milliseconds at_least) {

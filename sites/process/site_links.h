@@ -64,9 +64,8 @@ class SiteLinks {
   Rank self() const { return self_; }
   /// The link to the site's peer in this place.
   const PeerLink& link(std::size_t place) const { return links_[place]; }
-  /// Bytes that came over the present channel to this peer, also of a message that is not whole
-  /// yet.
-  std::uint64_t bytes_arrived(std::size_t place) const;
+  /// What passed the channels of all peers.
+  std::vector<ChannelTraffic> traffic() const { return channels_.traffic(); }
   /// The place of the peer that has this number; none: it is not in the list, or left out.
   std::optional<std::size_t> place_of(Rank rank) const;
   /// The list of peers that is in force.

@@ -74,7 +74,7 @@ SettingGroup training_settings(SiteSettings& o) {
        {"secure-range", &o.secure_range, "RANGE", "The largest value of an element"},
        {"mass-return", &o.mass_return, "EPSILON",
         "pushsum: the part of the way back to 1 that a site's mass goes in a round"},
-       {"parcel-mass", &o.parcel_mass, "MASS", "pushsum: mass that a parcel counts at most"}}};
+       {"parcel-mass", &o.parcel_mass, "MASS", "pushsum: mass of a parcel at most, times eta"}}};
   for (const auto& more :
        {step_settings(o.training), local_step_settings(o.training, "Steps of a round, at most")}) {
     group.settings.insert(group.settings.end(), more.settings.begin(), more.settings.end());

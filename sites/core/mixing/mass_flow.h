@@ -25,6 +25,8 @@ struct LastParcel {
 
 class MassFlow {
  public:
+  /// η: to each of k neighbours goes η / (1 + k) of the mass.
+  virtual double stepsize() const = 0;
   /// Mass made and taken away by the rule of push-sum, since the state began.
   virtual MassBalance balance() const = 0;
   /// The site leaves: what it holds becomes a parcel, after which it holds nothing, as after

@@ -100,7 +100,6 @@ double PushSumMixing::share_of(double fair) const {
 
 Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) {
   bound_.arrived(setup_.parameters);
-  taking_.note_given({}, 0, {});
   if (to.empty()) {
     return {};
   }
@@ -137,8 +136,11 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t peer, std::span<const std::by
 }
 
 Status PushSumMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> /*peers*/) {
-  taking_.end_round();
+  const double massless = taking_.end_round();
   Status status = model_.fold();
+  if (status.ok() && massless > 0) {
+    status = model_.rescale(model_.mass() - massless);
+  }
   return status.ok() ? give_back() : status;
 }
 

@@ -75,6 +75,7 @@ class PushSumMixing final : public Mixing, public MassFlow {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
+  double stepsize() const override { return static_cast<double>(setup_.consensus_stepsize); }
   MassBalance balance() const override { return balance_; }
   LastParcel hand_over() override;
   Status take_back(std::span<const std::byte> payload) override;

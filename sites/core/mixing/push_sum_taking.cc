@@ -45,15 +45,13 @@ void PushSumTaking::rearrange(std::span<const std::size_t> from) {
   taken_ = std::move(next);
 }
 
-void PushSumTaking::note_given(Payload parcel, double mass, std::span<const Addressee> to) {
-  for (Taken& taken : taken_) {
-    taken.given = false;
-  }
+void PushSumTaking::note_given(const Payload& parcel, double mass, std::span<const Addressee> to) {
   for (const Addressee& one : to) {
-    taken_[one.peer].given = !one.observer;
+    if (!one.observer) {
+      taken_[one.peer].given = parcel;
+      taken_[one.peer].to_return = mass;
+    }
   }
-  gave_ = std::move(parcel);
-  gave_mass_ = mass;
 }
 
 Result<TakenIn> PushSumTaking::take_in(std::size_t peer, std::span<const std::byte> payload,
@@ -73,12 +71,15 @@ Result<TakenIn> PushSumTaking::take_in(std::size_t peer, std::span<const std::by
   if (!pull.ok()) {
     return pull.status();
   }
-  if (Status status = own_model ? put_back(share.counts) : apply(share, *pull); !status.ok()) {
+  if (Status status = own_model ? put_back(peer, share.counts) : apply(share, *pull);
+      !status.ok()) {
     return status;
   }
   if (!own_model && std::exchange(noted_, peer) != peer) {
     bound_.pulled(peer, pull->distance);
   }
+  const bool massless = weight.credit == Credit::pull && !own_model;
+  massless_ += massless ? share.counts : 0;
   Taken& taken = taken_[peer];
   if (share.header.is_last()) {
     taken.left = true;
@@ -86,18 +87,19 @@ Result<TakenIn> PushSumTaking::take_in(std::size_t peer, std::span<const std::by
     taken.mass += share.counts;
   }
   TakenIn result = {
-      .mass = given, .counted = pull->massless ? 0 : share.counts, .influence = pull->influence};
+      .mass = given, .counted = massless ? 0 : share.counts, .influence = pull->influence};
   result.influence.excess = minted ? given - share.counts : 0;
   result.influence.parcels = 1;
   result.influence.lightest = given / least_;
   return result;
 }
 
-void PushSumTaking::end_round() {
+double PushSumTaking::end_round() {
   noted_ = Mixing::kNobody;
   for (Taken& taken : taken_) {
     taken.mass = 0;
   }
+  return std::exchange(massless_, 0);
 }
 
 double PushSumTaking::most_of(const ShareHeader& header) const {
@@ -122,8 +124,10 @@ PushSumTaking::Share PushSumTaking::share_in(std::size_t peer, std::span<const s
 
 double PushSumTaking::counts_of(const Taken& taken, const ShareHeader& header,
                                 bool own_model) const {
-  const double gave = taken.given ? gave_mass_ : 0;
-  const double most = own_model ? gave : most_of(header);
+  if (own_model) {
+    return std::min(header.mass, taken.to_return);
+  }
+  const double most = most_of(header);
   const double left = header.is_last() ? (taken.left ? 0 : most) : std::max(0.0, most - taken.mass);
   return std::min(header.mass, left);
 }
@@ -148,7 +152,6 @@ Result<PushSumTaking::Pull> PushSumTaking::judge(const Share& share, const Parce
   const bool counts_not = own_model || pull.absurd;
   const double longest = counts_not ? 0 : bound_.reach(pull.length);
   pull.part = std::min(weight.part, pull.distance > longest ? longest / pull.distance : 1);
-  pull.massless = weight.credit == Credit::pull;
   pull.influence = {
       .moved = pull.part * pull.distance * share.counts / (model_.mass() + share.counts),
       .distance = pull.distance,
@@ -163,8 +166,7 @@ Status PushSumTaking::apply(const Share& share, const Pull& pull) {
   }
   const double mass = share.header.mass;
   const double sum = model_.mass() + share.counts;
-  const bool whole = pull.part >= 1 && !pull.massless;
-  if (share.floats && whole && share.counts == mass &&
+  if (share.floats && pull.part >= 1 && share.counts == mass &&
       (pull.length + pull.distance) * sum < kFarFromOverflow) {
     model_.pull_as_is(share.encoding, share.whole, share.counts);
     return {};
@@ -174,28 +176,28 @@ Status PushSumTaking::apply(const Share& share, const Pull& pull) {
   }
   const std::span<const float> z = model_.z();
   const std::span<float> v = model_.values();
-  if (!whole) {  // n (z + d), d cut; without mass ω n d / (ω + n), which moves z as far
-    const double stays = pull.massless ? 0 : share.counts;
-    const double moves = pull.part * (pull.massless ? model_.mass() / sum : 1) * share.counts;
+  if (pull.part < 1) {  // n (z + d), d cut or damped
     for (std::size_t k = 0; k < z.size(); ++k) {
       const auto own = static_cast<double>(z[k]);
       const double far = static_cast<double>(v[k]) / mass - own;
-      v[k] = static_cast<float>(stays * own + moves * far);
+      v[k] = static_cast<float>(share.counts * (own + pull.part * far));
     }
   } else if (share.counts != mass) {
     model_.ops().scale(static_cast<float>(share.counts / mass), v);
   }
-  return model_.pull_values(pull.massless ? 0 : share.counts);
+  return model_.pull_values(share.counts);
 }
 
-Status PushSumTaking::put_back(double counts) {
+Status PushSumTaking::put_back(std::size_t peer, double counts) {
   if (counts == 0) {
     return {};
   }
+  Taken& from = taken_[peer];
+  from.to_return -= counts;
   Share own;
-  own.header = read_header(*gave_);
+  own.header = read_header(*from.given);
   own.whole = static_cast<float>(own.header.share);
-  own.encoding = std::span(*gave_).subspan(ShareHeader::kBytes);
+  own.encoding = std::span(*from.given).subspan(ShareHeader::kBytes);
   if (Status status = read_values(own); !status.ok()) {
     return status;
   }

@@ -96,6 +96,7 @@ struct Process {
   SimTime stopped_at = 0;
   SimTime alone_until = 0;  ///< fenced: time since which it could have heard of it
   bool reachable = false;   ///< whether it has channels, once a first state is written
+  bool timed = false;       ///< whether the node was told how long this round took
   SimTime waits_since = 0;  ///< time when its latest round was over, or it opened its channels
   Patience patience{1};
   SimTime collects_since = 0;

@@ -87,6 +87,7 @@ void RoundPlayer::advance(Process& process) {
     process.patience.look(waited, process.node->awaited());
     if (process.node->complete() || state_.now() >= process.due) {
       process.patience.end(waited);
+      note_time(process);
       state_.audit.begin_event(state_.now(), process.site, "asking for a sum");
       if (process.node->ask_for_sum()) {
         state_.audit.collected(process);
@@ -201,6 +202,13 @@ void RoundPlayer::commit(Process& process) {
   }
 }
 
+void RoundPlayer::note_time(Process& process) const {
+  if (!std::exchange(process.timed, true)) {
+    process.node->note_time({.lasted = to_seconds(state_.now() - process.waits_since),
+                             .waited = to_seconds(state_.now() - process.collects_since)});
+  }
+}
+
 void RoundPlayer::await_peers(Process& process) {
   process.collects_since = state_.now();
   const auto heard = std::ranges::count_if(
@@ -211,8 +219,6 @@ void RoundPlayer::await_peers(Process& process) {
 
 void RoundPlayer::collect(Process& process) {
   state_.audit.begin_event(state_.now(), process.site, "taking parcels in");
-  process.node->note_time({.lasted = to_seconds(state_.now() - process.waits_since),
-                           .waited = to_seconds(state_.now() - process.collects_since)});
   if (const Status status = process.node->collect(); !status.ok()) {
     state_.audit.fail(status.message());
   }
@@ -227,6 +233,7 @@ void RoundPlayer::collect(Process& process) {
     }
   }
   process.moved = process.waits_since = state_.now();
+  process.timed = false;
   await_model(process);
 }
 

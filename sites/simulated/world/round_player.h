@@ -40,6 +40,8 @@ class RoundPlayer {
   void offer(Process& process);
   void write(Process& process);
   void commit(Process& process);
+  /// Tells the node how long its round took, once.
+  void note_time(Process& process) const;
   /// The round waits for what peers owe.
   void await_peers(Process& process);
   void collect(Process& process);

@@ -38,6 +38,19 @@ Lie gives_part(double part) {
   };
 }
 
+/// Says that its parcels have so many times the mass that they should hold.
+Lie mints_times(double times) {
+  return [times](sites::Message& message, std::vector<std::byte>& payload) {
+    if (std::holds_alternative<Parcel>(message)) {
+      double mass = 0;
+      std::memcpy(&mass, payload.data() + sizeof(double), sizeof mass);
+      mass *= times;
+      std::memcpy(payload.data() + sizeof mass, &mass, sizeof mass);
+    }
+    return true;
+  };
+}
+
 /// Gives no receipts, and sends what it should.
 bool denies(sites::Message& message, std::vector<std::byte>& /*payload*/) {
   return !std::holds_alternative<sites::Receipt>(message);
@@ -144,7 +157,7 @@ TEST_CASE(
     options.same_start = false;
     options.seed = kSeed;
     options.pull.most = 1e9;
-    Liars scene(options, {3}, gives_part(1000));
+    Liars scene(options, {3}, mints_times(1000));
     const auto sum = [&](std::size_t k) {
       double all = 0;
       for (std::size_t i = 0; i < 3; ++i) {

@@ -1,7 +1,9 @@
 // The time that neighbours use up by being late, one by one and together.
 #include <sotto/sites/core/patience_account.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -14,9 +16,9 @@ namespace {
 constexpr std::size_t kSites = 6;
 constexpr int kEach = 24;  // a late site is late once in so many rounds
 
-/// Peers that `site 0` waits for after many rounds of a second, in which the first `late` others
-/// are late in turn, for a second each time.
-std::size_t awaited_at_last(std::size_t late) {
+/// Which peers site 0 waits for after many rounds of a second, in which the first `late` others are
+/// late in turn, each once in so many rounds, for a second each time.
+std::vector<bool> awaited_at_last(std::size_t late, int each = kEach) {
   SiteNetworkOptions options;
   options.sites = kSites;
   SiteNetwork network(options);
@@ -24,7 +26,7 @@ std::size_t awaited_at_last(std::size_t late) {
   network.deliver_all();
   for (int round = 0; round < 1500; ++round) {
     const auto misses = [&](std::size_t i) {
-      return i > 0 && i <= late && (round + 8 * static_cast<int>(i)) % kEach == 0;
+      return i > 0 && i <= late && (round + 8 * static_cast<int>(i)) % each == 0;
     };
     bool waited = false;
     for (std::size_t i = 0; i < kSites; ++i) {
@@ -42,9 +44,9 @@ std::size_t awaited_at_last(std::size_t late) {
     }
     network.deliver_all();
   }
-  std::size_t awaited = 0;
+  std::vector<bool> awaited;
   for (const PeerState& peer : network.peers(0)) {
-    awaited += peer.waited_for ? 1U : 0U;
+    awaited.push_back(peer.waited_for);
   }
   return awaited;
 }
@@ -63,9 +65,19 @@ TEST_CASE("an account is overdrawn by what is used up beyond its part of the tim
 }
 
 TEST_CASE("core: those that are late in turn do not have a part of the time each") {
-  CHECK(awaited_at_last(0) == kSites - 1);
-  CHECK(awaited_at_last(1) == kSites - 1);  // within its part
-  CHECK(awaited_at_last(3) <= kSites - 2);
+  const auto others_are_awaited = [](const std::vector<bool>& awaited, std::size_t late) {
+    return std::all_of(awaited.begin() + static_cast<std::ptrdiff_t>(late), awaited.end(),
+                       [](bool one) { return one; });
+  };
+  CHECK(others_are_awaited(awaited_at_last(0), 0));
+  CHECK(others_are_awaited(awaited_at_last(1), 0));  // within its part
+  const auto three = awaited_at_last(3);
+  CHECK(std::ranges::count(three, false) >= 1);
+  CHECK(others_are_awaited(three, 3));
+  // One that uses up its own account, which is theirs together, is given up alone.
+  const auto one = awaited_at_last(1, 12);
+  CHECK(!one[0]);
+  CHECK(others_are_awaited(one, 1));
 }
 
 }  // namespace sotto::test::patience_account_test

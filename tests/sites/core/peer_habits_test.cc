@@ -74,6 +74,29 @@ TEST_CASE("only rounds with parcels give a newcomer its time back") {
   CHECK(habits.comes_to_model(true));
 }
 
+TEST_CASE("one that sends nothing by right has its time back for receipts") {
+  PeerHabits habits;
+  for (int start = 0; start < 50; ++start) {  // an observer without a state, started again
+    for (Round round = 0; round < kNewcomerRounds / 4; ++round) {
+      habits.note_offer(true, true);
+      habits.note_arrivals({.heard = false, .joining = true});
+    }
+    CHECK(habits.comes_to_model(true));
+    for (Round round = 0; round < kLongWhile; ++round) {
+      habits.note_receipt();
+      habits.note_offer(false, false);
+      habits.note_arrivals({.heard = false});
+    }
+  }
+  habits.note_offer(true, true);
+  habits.note_arrivals({.heard = false, .joining = true, .newcomer_part = 30});  // a long sleep
+  for (Round round = 0; round < kLongWhile; ++round) {
+    habits.note_receipt();
+    habits.note_arrivals({.heard = false});
+  }
+  CHECK(habits.comes_to_model(true));
+}
+
 TEST_CASE("a peer that meets the site in each round uses up its time, too") {
   // It is joining when parcels are made, and no more when they are taken in.
   PeerHabits habits;

@@ -130,19 +130,37 @@ TEST_CASE("minted mass counts as what this site gave") {
   CHECK(site.z[0] == doctest::Approx((2 + 0.5 * 8) / 1.25));  // as it was given, whatever it was
 }
 
-TEST_CASE("a parcel whose mass does not count moves the model as far as one whose mass does") {
+TEST_CASE("parcels whose mass does not count move the model as far as those whose mass does") {
+  constexpr std::size_t kPeers = 30;
   std::vector<float> with_mass;
   for (const Credit credit : {Credit::whole, Credit::pull}) {
     Site site;
+    site.taking.rearrange(std::vector<std::size_t>(kPeers, Mixing::kNobody));
     REQUIRE(site.model.move_by(1, std::vector<float>{2, 4}, std::vector<float>{1, 1}).ok());
-    const TakenIn taken = site.take({.share = 0.5, .mass = 0.5}, credit);
+    for (std::size_t peer = 0; peer < kPeers; ++peer) {
+      const auto taken = site.taking.take_in(peer, payload_of({.share = 0.5, .mass = 0.5}, {2, 4}),
+                                             {.credit = credit});
+      REQUIRE(taken.ok());
+      CHECK(taken->counted == (credit == Credit::whole ? 0.5 : 0));
+    }
     REQUIRE(site.model.fold().ok());
-    CHECK(taken.counted == (credit == Credit::whole ? 0.5 : 0));
-    CHECK(site.model.mass() == (credit == Credit::whole ? 1.5 : 1));
+    CHECK(site.model.mass() == 16);
+    const double massless = site.taking.end_round();
+    CHECK(massless == (credit == Credit::whole ? 0 : 15));
+    REQUIRE(site.model.rescale(16 - massless).ok());
     with_mass = with_mass.empty() ? site.z : with_mass;
     CHECK(site.z[0] == doctest::Approx(with_mass[0]));
     CHECK(site.z[1] == doctest::Approx(with_mass[1]));
   }
+}
+
+TEST_CASE("what a barred peer was given comes back once") {
+  Site site;
+  site.give({.share = 0.25, .mass = 0.25}, {2, 4});
+  CHECK(site.take({.share = 0.5, .mass = 0.2}, Credit::own_model).counted == 0.2);
+  CHECK(site.take(ShareHeader::of_last(1), Credit::own_model).counted ==
+        doctest::Approx(0.05));  // in whatever round, and by whatever parcels
+  CHECK(site.take({.share = 0.5, .mass = 0.5}, Credit::own_model).counted == doctest::Approx(0));
 }
 
 TEST_CASE("the pull of an old parcel is damped, and its mass counts whole") {
