@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/error.h>
 #include <sotto/base/file_signature.h>
-#include <sotto/base/separated.h>
 #include <sotto/base/unpacker.h>
 
 namespace sotto {

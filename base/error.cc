@@ -8,7 +8,7 @@ namespace sotto {
 namespace {
 
 std::string whole(std::string_view field, const std::optional<std::string>& value,
-                  const Message& reason, const Spelling& spelling) {
+                  const SettingText& reason, const Spelling& spelling) {
   const std::string why = reason.text(spelling);
   if (field.empty()) {
     return printable(why);
@@ -24,13 +24,13 @@ Error::Error(Parts parts)
     : std::runtime_error(whole(parts.field, parts.value, parts.reason, Spelling())),
       parts_(std::make_shared<const Parts>(std::move(parts))) {}
 
-Error::Error(const Message& reason)
+Error::Error(const SettingText& reason)
     : Error(Parts{.field = {}, .value = std::nullopt, .reason = reason}) {}
 
-Error::Error(std::string_view field, const Message& reason)
+Error::Error(std::string_view field, const SettingText& reason)
     : Error(Parts{.field = std::string(field), .value = std::nullopt, .reason = reason}) {}
 
-Error::Error(std::string_view field, std::string_view value, const Message& reason)
+Error::Error(std::string_view field, std::string_view value, const SettingText& reason)
     : Error(Parts{.field = std::string(field), .value = std::string(value), .reason = reason}) {}
 
 std::string Error::render(const Spelling& spelling) const {
@@ -45,7 +45,7 @@ Error Error::about(std::string_view field) const {
   return parts_->field.empty() ? renamed(field) : *this;
 }
 
-void refuse(std::string_view field, std::string_view value, const Message& reason) {
+void refuse(std::string_view field, std::string_view value, const SettingText& reason) {
   throw Error(field, value, reason);
 }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/base/text.h>
 
 namespace sotto {
@@ -21,19 +21,19 @@ namespace sotto {
 class Error : public std::runtime_error {
  public:
   /// `reason` says what is wrong, where, and what would do.
-  explicit Error(const Message& reason);
+  explicit Error(const SettingText& reason);
   /// "FIELD: REASON". `field` is the name of the setting that is at fault, in snake case, or else
   /// of what was asked for.
-  Error(std::string_view field, const Message& reason);
+  Error(std::string_view field, const SettingText& reason);
   /// "FIELD: 'VALUE' is refused: REASON"
-  Error(std::string_view field, std::string_view value, const Message& reason);
+  Error(std::string_view field, std::string_view value, const SettingText& reason);
 
   /// The setting, or what else is at fault; empty where the reason says it.
   const std::string& field() const { return parts_->field; }
   /// What the field was set to, where the error is about that.
   const std::optional<std::string>& value() const { return parts_->value; }
   /// What is wrong with it, and what would do.
-  const Message& reason() const { return parts_->reason; }
+  const SettingText& reason() const { return parts_->reason; }
 
   /// The whole message, printable, with settings as a place spells them.
   std::string render(const Spelling& spelling) const;
@@ -46,7 +46,7 @@ class Error : public std::runtime_error {
   struct Parts {
     std::string field;
     std::optional<std::string> value;
-    Message reason;
+    SettingText reason;
   };
   explicit Error(Parts parts);
 
@@ -68,7 +68,7 @@ class Shortage : public Error {
 };
 
 /// Throws `Error` with the message "FIELD: 'VALUE' is refused: REASON".
-[[noreturn]] void refuse(std::string_view field, std::string_view value, const Message& reason);
+[[noreturn]] void refuse(std::string_view field, std::string_view value, const SettingText& reason);
 /// Refuses a number below `least` or above `most`, and says these. Throws Error.
 void require_between(std::string_view field, std::size_t value, std::size_t least,
                      std::size_t most);

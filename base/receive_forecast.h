@@ -8,6 +8,9 @@
 // is for the receive that will be posted next. After a wrong forecast its room is lost for good,
 // and its phase and bucket are forecast no more.
 //
+// ReceiveForecast lies in base because comm, which carries frames, sim, which simulates that, and
+// study, which predicts it, have to foretell alike.
+//
 // One thread at a time; owns nothing of the frames.
 #pragma once
 

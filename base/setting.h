@@ -58,4 +58,8 @@ bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::st
 /// type.
 bool differs(const Setting& setting, const Setting& defaults);
 
+/// Throws Error for a value that a setting's list has twice, with the places of both; `option`
+/// gives them.
+void refuse_repeated(const std::string& option, const std::vector<std::string>& values);
+
 }  // namespace sotto

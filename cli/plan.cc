@@ -240,7 +240,9 @@ int run(const PlanOptions& options, const CLI::App& command) {
   study::SearchOptions how = search_options(options.what, scenario);
   console::catch_stop_signals();
   how.timelines = !options.html.empty();
-  how.tell = [&](const Message& line) { output.line(line.text(console::FlagSpelling(command))); };
+  how.tell = [&](const SettingText& line) {
+    output.line(line.text(console::FlagSpelling(command)));
+  };
   how.observer = show_simulations(output.talks(), SimulationWarnings::hidden);
   how.stop = console::stop_request();
   study::PlanSearch search(std::move(how), std::move(scenario));

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
-#include <sotto/base/repeated_values.h>
+#include <sotto/base/setting.h>
 #include <sotto/console/option_group.h>
 
 namespace sotto::console {

@@ -6,7 +6,7 @@
 
 #include <CLI/App.hpp>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 
 namespace sotto::console {
 

@@ -11,7 +11,6 @@
 #include <variant>
 
 #include <sotto/base/number.h>
-#include <sotto/base/repeated_values.h>
 #include <sotto/base/setting.h>
 #include <sotto/console/command.h>
 

@@ -175,7 +175,7 @@ void PhaseTrace::ended(const Status& /*status*/) {
   tell_trouble();
 }
 
-void PhaseTrace::give_up(Message trouble) {
+void PhaseTrace::give_up(SettingText trouble) {
   given_up_ = true;
   trouble_ = std::move(trouble);
   troubled_ = true;
@@ -183,7 +183,7 @@ void PhaseTrace::give_up(Message trouble) {
 }
 
 void PhaseTrace::tell_trouble() {
-  std::optional<Message> trouble;
+  std::optional<SettingText> trouble;
   {
     const std::lock_guard lock(mutex_);
     trouble.swap(trouble_);

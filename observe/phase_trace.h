@@ -56,7 +56,7 @@ class PhaseTrace final : public Observer {
   /// `patience`.
   int take_turn(std::chrono::milliseconds patience) const;
   /// Leaves out all that follows.
-  void give_up(Message trouble);
+  void give_up(SettingText trouble);
   void tell_trouble();
   std::int64_t since_begin(PhaseSpan::Time time) const;
 
@@ -69,8 +69,8 @@ class PhaseTrace final : public Observer {
   int descriptor_ = -1;
   pid_t opener_ = -1;
   bool given_up_ = false;
-  std::optional<Message> trouble_;     ///< reason to give up; empty once it is told
-  std::atomic<bool> troubled_{false};  ///< a reason is to be told; unguarded
+  std::optional<SettingText> trouble_;  ///< reason to give up; empty once it is told
+  std::atomic<bool> troubled_{false};   ///< a reason is to be told; unguarded
   std::string events_;
   PhaseSpan::Time flushed_;
   std::set<Rank> named_;

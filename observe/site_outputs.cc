@@ -73,9 +73,10 @@ struct SiteOutputs::Parts {
   template <typename Options>
   void attach(Options& options) {
     if (!options_.tensorboard.empty()) {
-      options.observer = &tensorboard_.emplace(options_.tensorboard, [this](const Message& text) {
-        tell({Level::warning, SiteEvent::Kind::tensorboard_failed, text.text(spelling_)});
-      });
+      options.observer =
+          &tensorboard_.emplace(options_.tensorboard, [this](const SettingText& text) {
+            tell({Level::warning, SiteEvent::Kind::tensorboard_failed, text.text(spelling_)});
+          });
     }
     SiteReport first;
     first.name = options.name;

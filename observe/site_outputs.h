@@ -12,7 +12,7 @@
 
 #include <memory>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/nodes/report/site_output_options.h>
 #include <sotto/sites/nodes/report/site_report.h>

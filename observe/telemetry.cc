@@ -102,7 +102,7 @@ void Telemetry::make_pages() {
 Tell Telemetry::list(std::string line) {
   Output& output = outputs_.emplace_back();
   output.line = std::move(line);
-  return [this, &output](const Message& message) {
+  return [this, &output](const SettingText& message) {
     const std::string text =
         options_.spelling != nullptr ? message.text(*options_.spelling) : message.text();
     output.lost = true;

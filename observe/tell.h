@@ -4,11 +4,11 @@
 
 #include <functional>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 
 namespace sotto {
 
 /// Takes a warning of one line, in which the output goes by the name of its setting.
-using Tell = std::function<void(const Message& text)>;
+using Tell = std::function<void(const SettingText& text)>;
 
 }  // namespace sotto

@@ -20,7 +20,7 @@
 namespace sotto {
 namespace {
 
-Message or_allow() {
+SettingText or_allow() {
   return "or allow it explicitly with " + mention("allow_contract_violation", "true");
 }
 
@@ -344,7 +344,7 @@ std::string_view lacking(GraphNeed need, const GraphProperties& graph) {
 }
 
 /// A graph that `info` takes where `graph` lacks something.
-Message graph_advice(const AlgorithmInfo& info, const GraphProperties& graph) {
+SettingText graph_advice(const AlgorithmInfo& info, const GraphProperties& graph) {
   if (info.graph == GraphNeed::column_stochastic) {
     return "use a strongly connected graph whose senders split their mass, e.g. with " +
            mention("weighting", "shares");

@@ -115,7 +115,7 @@ void Hyperparameters::refuse_key(std::string_view key) const {
 }
 
 void Hyperparameters::refuse_value(const Hyperparameter& one, std::string_view value,
-                                   std::string_view setting, const Message& reason) const {
+                                   std::string_view setting, const SettingText& reason) const {
   if (!setting.empty()) {
     refuse(setting, value, reason);
   }

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/compress/compressor.h>
 
 namespace sotto {
@@ -114,7 +114,7 @@ class Hyperparameters {
   const std::string* value_of(std::string_view key) const;
   [[noreturn]] void refuse_key(std::string_view key) const;
   [[noreturn]] void refuse_value(const Hyperparameter& one, std::string_view value,
-                                 std::string_view setting, const Message& reason) const;
+                                 std::string_view setting, const SettingText& reason) const;
   /// The one text of this value; empty for the fallback.
   std::string canonical(const Hyperparameter& one, std::string_view value,
                         std::string_view setting) const;

@@ -9,7 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
-#include <sotto/base/repeated_values.h>
+#include <sotto/base/setting.h>
 #include <sotto/study/study_settings.h>
 
 #include "guard.h"

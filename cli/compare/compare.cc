@@ -94,7 +94,7 @@ void plan_run(ComparedRun& planned, const Spelling& flags, std::vector<std::stri
   try {
     const study::TrainPlan plan = make_train_plan(settings.front());
     run.rounds = plan.run.rounds;
-    for (const Message& warning : plan.warnings) {
+    for (const SettingText& warning : plan.warnings) {
       warnings.push_back(fmt::format("{}: {}", run.words, warning.text(flags)));
     }
   } catch (const Error& error) {

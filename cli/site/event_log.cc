@@ -38,7 +38,7 @@ std::string text_line(const SiteEvent& event) {
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   FileSink(const std::string& path, const Spelling& flags)
-      : file_("log_file", path, true, [&flags](const Message& trouble) {
+      : file_("log_file", path, true, [&flags](const SettingText& trouble) {
           (void)write_all(STDERR_FILENO, fmt::format("sotto: warning: {}\n", trouble.text(flags)));
         }) {}
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/sites/nodes/report/site_report.h>
 
 namespace spdlog {

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/names.h>
-#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/comm/trust/peers_file.h>

@@ -130,10 +130,10 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const ElasticS
   const Progress progress = choose_progress(observe.progress, common.quiet);
   TrainReport report(output, progress, plan.run.rounds);
   if (!common.quiet) {
-    for (const Message& warning : plan.warnings) {
+    for (const SettingText& warning : plan.warnings) {
       console::warn(warning.text(flags));
     }
-    for (const Message& notice : plan.notices) {
+    for (const SettingText& notice : plan.notices) {
       output.line(notice.text(flags));
     }
   }

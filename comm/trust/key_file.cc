@@ -15,10 +15,10 @@
 #include <sodium.h>
 
 #include <sotto/base/check.h>
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/error.h>
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/input_file.h>
-#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 #include <sotto/base/write_all.h>
 

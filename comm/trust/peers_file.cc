@@ -12,12 +12,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/name_length.h>
 #include <sotto/base/number.h>
-#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 #include <sotto/base/unix_time.h>
 

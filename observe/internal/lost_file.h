@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 
 namespace sotto::internal {
 
 /// "trace: trace.json: No space left on device; the run goes on without"
-inline Message lost_file(std::string_view setting, std::string_view path, std::string_view why) {
+inline SettingText lost_file(std::string_view setting, std::string_view path,
+                             std::string_view why) {
   return mention(setting) + fmt::format(": {}: {}; the run goes on without", path, why);
 }
 

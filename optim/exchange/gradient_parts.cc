@@ -7,7 +7,7 @@
 namespace sotto {
 
 void GradientParts::require(std::size_t first, std::size_t elements, std::size_t parameters) const {
-  const auto refuse_part = [&](const Message& why) {
+  const auto refuse_part = [&](const SettingText& why) {
     refuse("gradient_part", fmt::format("{} elements from {} on", elements, first), why);
   };
   if (first > parameters || elements > parameters - first) {

@@ -13,7 +13,10 @@ namespace sotto {
 class RoundCounts {
  public:
   /// Counts `nodes` nodes that have finished no round.
-  explicit RoundCounts(std::size_t nodes) : at_round_{nodes} {}
+  explicit RoundCounts(std::size_t nodes) : nodes_(nodes), at_round_{nodes} {}
+
+  /// Number of nodes that take part.
+  std::size_t nodes() const { return nodes_; }
 
   /// The rounds that the slowest node has finished, as far as drop_least has been called.
   Round least() const { return least_; }
@@ -26,7 +29,10 @@ class RoundCounts {
     ++at_round_[place + 1];
   }
   /// A node that had finished `rounds` takes part no more.
-  void remove(Round rounds) { take(rounds); }
+  void remove(Round rounds) {
+    take(rounds);
+    --nodes_;
+  }
   /// Whether no node is left that has finished least() rounds only.
   bool all_past_least() const { return at_round_.front() == 0; }
   /// Requires all_past_least(), and a node that is left.
@@ -42,6 +48,7 @@ class RoundCounts {
     return place;
   }
 
+  std::size_t nodes_;
   Round least_ = 0;
   std::deque<std::size_t> at_round_;  ///< nodes by the rounds that they have finished, from least_
 };

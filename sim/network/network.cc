@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include <sotto/base/check.h>
-#include <sotto/base/error.h>
 #include <sotto/base/philox.h>
-#include <sotto/sim/network/mean_rate.h>
+#include <sotto/sim/network/tcp/mean_rate.h>
 
+#include "internal/connection.h"
 #include "internal/packet_connection.h"
 #include "internal/windowed_connection.h"
 
@@ -33,31 +31,6 @@ std::vector<double> capacities(const Platform& platform, double factor) {
     capacities.push_back(factor * std::min(link.bytes_per_s, kFastest));
   }
   return capacities;
-}
-
-void require(bool holds, const char* field, double value, const char* reason) {
-  if (!holds) {
-    refuse(field, fmt::format("{}", value), reason);
-  }
-}
-
-void validate(const NetworkModel& model) {
-  constexpr const char* kPositive = "it must be positive and finite";
-  const auto positive = [](double value) { return value > 0 && value < kUnlimited; };
-  require(positive(model.latency_factor), "latency factor", model.latency_factor, kPositive);
-  require(positive(model.bandwidth_factor), "bandwidth factor", model.bandwidth_factor, kPositive);
-  require(positive(model.segment_bytes), "segment size", model.segment_bytes, kPositive);
-  require(model.window_bytes > 0, "window", model.window_bytes, "it must be positive");
-  require(model.initial_window_bytes > 0, "initial window", model.initial_window_bytes,
-          "it must be positive");
-  require(model.weight_bytes >= 0 && model.weight_bytes < kUnlimited, "weight S",
-          model.weight_bytes, "it must be 0 or more");
-  require(model.packet_bytes >= 0 && model.packet_bytes < kUnlimited, "packet size",
-          model.packet_bytes, "it must be 0 or more");
-  require(model.crosstraffic >= 0 && model.crosstraffic <= 1, "crosstraffic", model.crosstraffic,
-          "it must lie in 0 … 1");
-  require(model.acknowledgements >= 0 && model.acknowledgements <= kMostAcknowledgements,
-          "acknowledgements", model.acknowledgements, "they must lie in 0 … 0.1");
 }
 
 }  // namespace
@@ -85,6 +58,8 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
     schedule_trace(number);
   }
 }
+
+Network::~Network() = default;
 
 void Network::reserve(std::size_t connections) {
   connections_.reserve(connections_.size() + connections);
@@ -129,6 +104,17 @@ ConnectionId Network::connect(Rank from, Rank to) {
   }
   update_route(id);
   return id;
+}
+
+std::span<const LinkId> Network::reverse_links(const Connection& connection) const {
+  return links(connection.reverse_path.count == 0 ? connection.path : connection.reverse_path);
+}
+
+std::size_t Network::under_way(ConnectionId id) const {
+  const Connection& connection = connections_[id];
+  const PacketStream* const stream = stream_of(id);
+  return connection.waiting.size() + connection.landing.size() + (connection.busy ? 1 : 0) +
+         (stream == nullptr ? 0 : stream->awaited);
 }
 
 std::optional<ConnectionId> Network::moving() const {
@@ -180,6 +166,8 @@ SimTime Network::round_trip(ConnectionId id) const {
   const std::span<const LinkId> there = links(connection.path);
   return plus(links_.latency_along(there), links_.latency_along(reverse_links(connection)));
 }
+
+SimTime Network::latency(ConnectionId id) const { return connections_[id].latency; }
 
 SimTime Network::latency_back(ConnectionId id) const {
   const Connection& connection = connections_[id];
@@ -371,7 +359,7 @@ void Network::go_on(ConnectionId id, double ahead) {
   if (!connection.busy) {
     return;
   }
-  const Waiting next = connection.waiting.pop();
+  const Connection::Waiting next = connection.waiting.pop();
   connection.bytes = next.bytes;
   if (at_once) {
     // The stream goes on: no share changes.

@@ -22,17 +22,16 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/sim/event_queue.h>
 #include <sotto/sim/network/acknowledgement_load.h>
-#include <sotto/sim/network/congestion_window.h>
-#include <sotto/sim/network/event_queue.h>
 #include <sotto/sim/network/fair_share.h>
-#include <sotto/sim/network/fifo.h>
 #include <sotto/sim/network/link_states.h>
 #include <sotto/sim/network/link_traces.h>
 #include <sotto/sim/network/network_model.h>
 #include <sotto/sim/network/path_store.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/sim/network/tcp_stream.h>
+#include <sotto/sim/network/tcp/congestion_window.h>
+#include <sotto/sim/network/tcp/tcp_stream.h>
 
 namespace sotto {
 
@@ -65,6 +64,9 @@ class Network {
   /// Throws Error for a model that is out of range. `seed` is that of the jitter.
   Network(const Platform& platform, const NetworkModel& model, std::uint64_t seed,
           EventQueue& queue);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
 
   /// Makes room for so many more connections. Optional: it saves memory where there are many.
   void reserve(std::size_t connections);
@@ -94,7 +96,7 @@ class Network {
   std::optional<Arrival> step();
 
   /// Latency of the route as it is now, without jitter.
-  SimTime latency(ConnectionId connection) const { return connections_[connection].latency; }
+  SimTime latency(ConnectionId connection) const;
   /// Latency of the way back, without jitter; of the way there when there is no way back.
   SimTime latency_back(ConnectionId connection) const;
   /// The present.
@@ -104,12 +106,7 @@ class Network {
   /// No link of the way back is down; of the way there when there is no way back.
   bool passable_back(ConnectionId connection) const;
   /// Messages sent and neither delivered nor aborted.
-  std::size_t under_way(ConnectionId connection) const {
-    const Connection& c = connections_[connection];
-    const PacketStream* const stream = stream_of(connection);
-    return c.waiting.size() + c.landing.size() + (c.busy ? 1 : 0) +
-           (stream == nullptr ? 0 : stream->awaited);
-  }
+  std::size_t under_way(ConnectionId connection) const;
   /// A connection with a message under way that no cut link holds up. Where no event is left, it
   /// would arrive after the end of time.
   std::optional<ConnectionId> moving() const;
@@ -125,40 +122,9 @@ class Network {
   std::size_t trace_events() const { return trace_events_; }
 
  private:
-  struct Waiting {
-    std::uint64_t bytes = 0;
-    SimTime begin = 0;  ///< the flow may begin from this time on
-  };
-  struct Landing {
-    std::uint64_t bytes = 0;
-    SimTime at = 0;
-  };
   using Path = PathStore::Path;
-  struct Connection {
-    // The message that flows or is about to.
-    std::uint64_t bytes = 0;
-    double remaining = 0;
-    double rate = 0;
-    SimTime since = 0;  ///< time for which `remaining` holds
-    std::uint32_t version = 0;
-    bool busy = false;
-    bool flowing = false;
-    /// Crosses a limited link, has a bound or may come to have one; for good. Flow and connection
-    /// share a number.
-    bool limited = false;
-    bool jittery = false;
-    std::uint32_t drawn = 0;  ///< draws of jitter so far
-    std::uint32_t epoch = 0;  ///< number of aborts; arrivals from earlier epochs are ignored
-    SimTime latency = 0;
-    SimTime last_landing = 0;
-    Fifo<Waiting> waiting;
-    Fifo<Landing> landing;  ///< messages with a flow that has ended
-    Rank from = 0;
-    Rank to = 0;
-    Path path;
-    Path reverse_path;  ///< the way back; empty: there is none
-  };
-  // Parts of this class for one connection, each in a file of internal/.
+  // What this class has of one connection, each in a file of internal/.
+  struct Connection;         ///< its state
   class PacketConnection;    ///< over ways that lose packets: packet by packet
   class WindowedConnection;  ///< with a TCP window, where nothing is lost
 
@@ -173,9 +139,7 @@ class Network {
   void take_rate(ConnectionId id);
   std::span<const LinkId> links(const Path& path) const { return paths_.links(path); }
   /// The way back, or the way there where there is none.
-  std::span<const LinkId> reverse_links(const Connection& connection) const {
-    return links(connection.reverse_path.count == 0 ? connection.path : connection.reverse_path);
-  }
+  std::span<const LinkId> reverse_links(const Connection& connection) const;
   /// How long a packet and its acknowledgement take, without queues.
   SimTime round_trip(ConnectionId id) const;
   SimTime latency_of_next(Connection& connection) const;

@@ -2,8 +2,8 @@
 // thread-safe.
 #pragma once
 
-#include <sotto/sim/network/congestion_control.h>
 #include <sotto/sim/network/platform.h>
+#include <sotto/sim/network/tcp/congestion_control.h>
 
 namespace sotto {
 
@@ -31,14 +31,14 @@ struct NetworkModel {
   double acknowledgements = 0;
   /// No more than this is under way at a time: a rate of at most window / round trip.
   double window_bytes = kUnlimited;
-  /// Slow start from this window on (congestion_window.h); infinite: at full rate at once. Linux:
-  /// 10 segments.
+  /// Slow start from this window on (tcp/congestion_window.h); infinite: at full rate at once.
+  /// Linux: 10 segments.
   double initial_window_bytes = kUnlimited;
   /// The window shrinks while a connection is idle: Linux's default, though not with BBR.
   bool window_decays = true;
   /// Payload of a full packet. Where packets are lost, and there is slow start, they go one by one,
-  /// and the sender is Linux's (tcp_sender.h); without slow start loss bounds the mean rate only
-  /// (mean_rate.h).
+  /// and the sender is Linux's (tcp/tcp_sender.h); without slow start loss bounds the mean rate
+  /// only (tcp/mean_rate.h).
   double segment_bytes = 1448;
   /// Where packets are lost. Elsewhere it says only whether windows decay, which they do not with
   /// BBR.
@@ -66,5 +66,8 @@ struct NetworkModel {
     return {.initial_window_bytes = 10 * 1448, .packet_bytes = 1500};
   }
 };
+
+/// Throws Error for a model that is out of range.
+void validate(const NetworkModel& model);
 
 }  // namespace sotto

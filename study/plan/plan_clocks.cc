@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include <sotto/base/receive_forecast.h>
-#include <sotto/sim/network/congestion_window.h>
-#include <sotto/sim/network/mean_rate.h>
+#include <sotto/sim/network/tcp/congestion_window.h>
+#include <sotto/sim/network/tcp/mean_rate.h>
 #include <sotto/sim/time.h>
 
 namespace sotto::study {

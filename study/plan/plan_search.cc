@@ -85,7 +85,7 @@ bool PlanSearch::simulated(const RunSpec& run) const {
                      [&](const PlannedRun& one) { return one.candidate.run.name == run.name; });
 }
 
-void PlanSearch::tell(const Message& line) const {
+void PlanSearch::tell(const SettingText& line) const {
   if (options_.tell) {
     options_.tell(line);
   }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/study/plan/plan_guess.h>
 #include <sotto/study/plan/plan_screen.h>
 #include <sotto/study/plan/planned_run.h>
@@ -33,7 +33,7 @@ struct SearchOptions {
   int threads = 1;            ///< threads that take gradients; results do not depend on it
   bool timelines = false;     ///< keep the nodes' timelines
   /// Receives progress as lines for people; by default none.
-  std::function<void(const Message& line)> tell = {};
+  std::function<void(const SettingText& line)> tell = {};
   MakeObserver observer = {};  ///< makes the observers, as in SimulationRequest
   StopRequest stop = {};       ///< true interrupts the search
 };
@@ -84,7 +84,7 @@ class PlanSearch {
   Result<SimulatedRun> simulate(const Candidate& candidate, std::uint64_t seed,
                                 const std::function<bool(const HistoryPoint&)>& enough);
 
-  void tell(const Message& line) const;
+  void tell(const SettingText& line) const;
   void say_codec() const;
   void check_own_runs() const;
   Variations variations() const;

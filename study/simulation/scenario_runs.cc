@@ -134,7 +134,7 @@ std::vector<std::string> check_runs(const Scenario& scenario) {
         naming_run(scenario, i, [&] { return make_train_plan(options_of(scenario, run)); });
     check_target(scenario, plan.tasks->data().regression());
     naming_run(scenario, i, [&] { check_sampling(scenario, plan); });
-    for (const Message& warning : plan.warnings) {
+    for (const SettingText& warning : plan.warnings) {
       const std::string text = warning.text(ScenarioSpelling(scenario, run));
       warnings.push_back(fmt::format("{}: {}", run.shown(), text));
     }

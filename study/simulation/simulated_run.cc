@@ -95,11 +95,11 @@ std::shared_ptr<const Topology> graph_of(const std::vector<std::pair<Rank, Rank>
 
 /// What the plan of a run warns of, as the scenario's file spells settings.
 std::vector<std::string> in_words_of(const Scenario& scenario, const RunSpec& run,
-                                     const std::vector<Message>& warnings) {
+                                     const std::vector<SettingText>& warnings) {
   const ScenarioSpelling spelling(scenario, run);
   std::vector<std::string> texts;
   texts.reserve(warnings.size());
-  for (const Message& warning : warnings) {
+  for (const SettingText& warning : warnings) {
     texts.push_back(warning.text(spelling));
   }
   return texts;

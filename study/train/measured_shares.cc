@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/study/train/batch_share.h>
 #include <sotto/study/train/early_meeting.h>
 

@@ -51,7 +51,7 @@ std::vector<GaussianStep> told_by(const TrainOptions& o, const SharedScaling* sc
              ? "sums without noise went into it, which no privacy budget covers; if those of this "
                "node have noise, name their file with " +
                    mention("own_sums")
-             : Message("this node's sums in it have no noise, which no privacy budget covers"));
+             : SettingText("this node's sums in it have no noise, which no privacy budget covers"));
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& o, const TaskFact
 
 void warn_of_privacy(const TrainOptions& o, const std::optional<PrivacyOptions>& privacy,
                      const TaskFactory& tasks, Round asked, Round rounds,
-                     std::vector<Message>& warnings) {
+                     std::vector<SettingText>& warnings) {
   if (!privacy) {
     return;
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/trainers/data/shared_scaling.h>
@@ -31,6 +31,6 @@ std::optional<SharedScaling> scaling_of(const TrainOptions& options);
 /// Promises that are weaker than they look, and a run that ends before `asked` rounds.
 void warn_of_privacy(const TrainOptions& options, const std::optional<PrivacyOptions>& privacy,
                      const TaskFactory& tasks, Round asked, Round rounds,
-                     std::vector<Message>& warnings);
+                     std::vector<SettingText>& warnings);
 
 }  // namespace sotto::study

@@ -241,7 +241,7 @@ std::optional<BudgetedCompressor> fitting_compressor(const TrainOptions& o,
 /// What an optimizer with these options warns of, and what it makes of their specifications.
 struct CheckedOptions {
   OptimizerOptions options;
-  std::vector<Message> warnings;
+  std::vector<SettingText> warnings;
 };
 
 /// Builds an optimizer for its refusals.
@@ -259,7 +259,7 @@ CheckedOptions checked_options(OptimizerOptions options, const ParameterLayout& 
 
 /// Settings that do nothing in this run, though they would in another.
 void warn_of_idle(const TrainOptions& o, const TaskData& data, const OptimizerOptions& optimizer,
-                  std::vector<Message>& warnings) {
+                  std::vector<SettingText>& warnings) {
   if (o.batch && data.quadratic) {
     warnings.push_back(mention("batch") +
                        fmt::format(" does nothing here: {} has exact gradients", data.spec));
@@ -276,7 +276,7 @@ void warn_of_idle(const TrainOptions& o, const TaskData& data, const OptimizerOp
 
 /// Warns of state that did not come with the start, and of a run that ends with a node's data.
 void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o,
-                           const RunLength& length, std::vector<Message>& warnings) {
+                           const RunLength& length, std::vector<SettingText>& warnings) {
   if (!left_behind.empty()) {
     warnings.push_back(mention("init") + ": " + left_behind);
   }
@@ -292,7 +292,7 @@ void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o
 
 /// A freeze that the run is too short for. The freeze step counts exchanges.
 void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
-                         std::vector<Message>& warnings) {
+                         std::vector<SettingText>& warnings) {
   const auto& outer = optimizer.outer_step_rule;
   const double beta2 = outer ? outer->beta2 : optimizer.step_rule.beta2;
   const AlgorithmSpec algorithm = parse_algorithm(optimizer.algorithm);
@@ -318,7 +318,7 @@ void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
 
 /// Local steps that never end, or are none.
 void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
-                         std::vector<Message>& warnings) {
+                         std::vector<SettingText>& warnings) {
   const Round interval = optimizer.communication_interval;
   if (interval > rounds && optimizer.nodes > 1) {
     warnings.push_back(
@@ -328,9 +328,10 @@ void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
   const auto& outer = optimizer.outer_step_rule;
   const bool after = optimizer.outer_after_mixing;
   if (interval == 1 && !after && outer && outer->rule == "sgd" && outer->momentum == 0) {
-    const Message idle = outer->learning_rate == 1
-                             ? mention("outer_step_rule", "sgd") + " does nothing here"
-                             : mention("outer_lr") + " only multiplies " + mention("lr") + " here";
+    const SettingText idle =
+        outer->learning_rate == 1
+            ? mention("outer_step_rule", "sgd") + " does nothing here"
+            : mention("outer_lr") + " only multiplies " + mention("lr") + " here";
     warnings.push_back(idle + ": without " + mention("communication_interval") +
                        " each exchange follows one step");
   }
@@ -349,11 +350,11 @@ Start start_of(const std::string& init, const ParameterLayout& layout) {
 }
 
 /// What the user should know, though nothing is refused.
-std::vector<Message> warnings_of(const TrainOptions& o, const TaskFactory& tasks,
-                                 const RunLength& length, const CheckedOptions& checked,
-                                 const std::string& left_behind) {
+std::vector<SettingText> warnings_of(const TrainOptions& o, const TaskFactory& tasks,
+                                     const RunLength& length, const CheckedOptions& checked,
+                                     const std::string& left_behind) {
   const TaskData& data = tasks.data();
-  std::vector<Message> warnings;
+  std::vector<SettingText> warnings;
   if (data.dataset) {
     const auto& found = data.dataset->warnings();
     warnings.assign(found.begin(), found.end());
@@ -369,9 +370,9 @@ std::vector<Message> warnings_of(const TrainOptions& o, const TaskFactory& tasks
 }
 
 /// What was decided for the user.
-std::vector<Message> notices_of(const OptimizerOptions& optimizer,
-                                const std::optional<BudgetedCompressor>& fitted) {
-  std::vector<Message> notices;
+std::vector<SettingText> notices_of(const OptimizerOptions& optimizer,
+                                    const std::optional<BudgetedCompressor>& fitted) {
+  std::vector<SettingText> notices;
   if (const auto& groups = optimizer.groups; !groups.empty()) {
     notices.push_back(fmt::format("{} of {} train one model each, and {} exchanges between them",
                                   counted(groups.size(), "group"),
@@ -433,12 +434,13 @@ TrainPlan make_train_plan(const TrainOptions& options, std::shared_ptr<const Tas
     pace = parse_pace(options.gradient_time);
   }
   const auto fitted = fitting_compressor(options, optimizer, *sample, start.parameters);
-  std::vector<Message> notices = notices_of(optimizer, fitted);
+  std::vector<SettingText> notices = notices_of(optimizer, fitted);
   if (fitted) {
     optimizer.compressor = fitted->spec;
   }
   CheckedOptions checked = checked_options(std::move(optimizer), sample->layout());
-  std::vector<Message> warnings = warnings_of(options, *tasks, length, checked, start.left_behind);
+  std::vector<SettingText> warnings =
+      warnings_of(options, *tasks, length, checked, start.left_behind);
   TrainPlan plan = {.run = run_options(options, length, per_epoch, std::move(start.parameters)),
                     .tasks = tasks,
                     .own_rounds = length.own_rounds,

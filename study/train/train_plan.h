@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 #include <sotto/sim/compute_time.h>
 #include <sotto/study/train/train_options.h>
 #include <sotto/trainers/launch/launcher.h>
@@ -24,8 +24,8 @@ struct TrainPlan {
   std::optional<LaunchedNode> launched;  ///< this process is one node of a launched job
   std::string peers;     ///< file of the list of peers, which may change during the run
   TrainOptions options;  ///< the settings as given
-  std::vector<Message> warnings;
-  std::vector<Message> notices;  ///< decisions made for the user, though nothing is amiss
+  std::vector<SettingText> warnings;
+  std::vector<SettingText> notices;  ///< decisions made for the user, though nothing is amiss
 
   /// The task of a node that this process runs.
   std::unique_ptr<Task> task_of(Rank rank) const;

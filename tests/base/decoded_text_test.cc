@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/error.h>
-#include <sotto/base/separated.h>
 
 namespace sotto::test::decoded_text_test {
 

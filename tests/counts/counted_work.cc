@@ -168,7 +168,7 @@ RunEvaluation an_evaluation() {
 /// What all observers do with a phase, and with an evaluation of kNodes nodes.
 void count_observers() {
   const Folder folder;
-  const sotto::Tell tell = [](const sotto::Message& trouble) {
+  const sotto::Tell tell = [](const sotto::SettingText& trouble) {
     fmt::print("{}\n", trouble.text());
   };
   sotto::PhaseTrace trace(folder.path / "trace.json", {}, 0, tell);

@@ -36,7 +36,7 @@ class Held {
 
 struct Traced {
   explicit Traced(const std::string& path)
-      : trace(path, {}, 0, [this](const sotto::Message& message) {
+      : trace(path, {}, 0, [this](const sotto::SettingText& message) {
           const std::string text = message.text();
           told.push_back(text);
           trace.warning(text);  // as a run's observers do
@@ -112,7 +112,7 @@ TEST_CASE("a trace whose file another process keeps ends and says so, and nobody
 TEST_CASE("what is of the whole run stands with the one node that a trace of its own has") {
   const Scratch scratch;
   const auto path = (scratch.path() / "trace.json").string();
-  sotto::PhaseTrace trace(path, {}, 3, [](const sotto::Message&) {});
+  sotto::PhaseTrace trace(path, {}, 3, [](const sotto::SettingText&) {});
   const auto now = PhaseSpan::Time::clock::now();
   trace.warning("a \"word\"");
   trace.phase({.node = 3, .phase = RunPhase::round, .from = now, .until = now});
@@ -154,7 +154,7 @@ TEST_CASE("a node that has a trace of its own says that it is lost") {
   std::vector<std::string> told;
   const Scratch scratch;
   const auto path = (scratch.path() / "trace.json").string();
-  PhaseTrace trace(path, {}, 3, [&](const Message& text) { told.push_back(text.text()); });
+  PhaseTrace trace(path, {}, 3, [&](const SettingText& text) { told.push_back(text.text()); });
   const Held held(path);
   const auto now = PhaseSpan::Time::clock::now();
   for (std::size_t k = 0; k < PhaseTrace::kMostHeld / 40; ++k) {

@@ -1,6 +1,6 @@
 // Acknowledgements wait in the queue of what goes the way back. Where they are counted as a part of
 // a rate, they take that of the way back, and do not share it as data do.
-#include <sotto/sim/network/acknowledgements.h>
+#include <sotto/sim/network/tcp/acknowledgements.h>
 
 #include <algorithm>
 #include <cmath>

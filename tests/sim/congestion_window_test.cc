@@ -1,4 +1,4 @@
-#include <sotto/sim/network/congestion_window.h>
+#include <sotto/sim/network/tcp/congestion_window.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <sotto/sim/network/mean_rate.h>
+#include <sotto/sim/network/tcp/mean_rate.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The sender alone, with packets that the test loses.
-#include <sotto/sim/network/tcp_sender.h>
+#include <sotto/sim/network/tcp/tcp_sender.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/philox.h>
-#include <sotto/sim/network/round_trip_estimate.h>
+#include <sotto/sim/network/tcp/round_trip_estimate.h>
 
 #include "support/seed.h"
 

@@ -19,8 +19,8 @@
 #include <queue>
 #include <vector>
 
-#include <sotto/sim/network/packet_losses.h>
 #include <sotto/sim/network/platform.h>
+#include <sotto/sim/network/tcp/packet_losses.h>
 #include <sotto/sim/time.h>
 
 #include "packet.h"

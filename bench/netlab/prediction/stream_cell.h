@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <sotto/base/status.h>
-#include <sotto/sim/network/congestion_control.h>
+#include <sotto/sim/network/tcp/congestion_control.h>
 
 #include "bench/netlab/network/exchange_probe.h"
 

@@ -17,14 +17,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kAnswerAfter = 1s;
 /// Messages of one peer that are taken before others have their turn.
 constexpr int kRepliesAtOnce = 64;
-/// Chunks that go out before others have their turn.
-constexpr int kChunksAtOnce = 16;
-/// Gaps between chunks that make a silence.
-constexpr int kGapsOfSilence = 4;
 /// A pair that is heard this long after a rival came belongs to another process than the rival.
 constexpr auto kRivalry = 2s;
-/// Signs of life in a timeout.
-constexpr int kSigns = 4;
 
 constexpr const char* kUnanswered =
     "it lets this site connect, and does not answer: another process with this site's key is in "
@@ -105,19 +99,7 @@ Status Channel::send(ChannelMessage message) {
     return {Fault::malformed, fmt::format("a message of {} bytes where {} are sent at most",
                                           message.size(), context_.options.max_message_bytes)};
   }
-  const MessageSender& out = pair_->out;
-  if (out.holds(message)) {
-    return {};
-  }
-  const auto most = context_.options.max_queued_bytes;
-  if (out.queued_bytes() + message.size() > most ||
-      out.queued_messages() * channel_wire::kMessageCost > most) {
-    return {Fault::backlog,
-            fmt::format("rank {} takes nothing, and {} messages of {} bytes in all wait for it",
-                        traffic_.peer, out.queued_messages(), out.queued_bytes())};
-  }
-  pair_->out.add(std::move(message));
-  return {};
+  return pair_->add(traffic_.peer, std::move(message));
 }
 
 void Channel::close(Time now, std::chrono::milliseconds pause) {
@@ -129,8 +111,8 @@ void Channel::close(Time now, std::chrono::milliseconds pause) {
 ChannelTraffic Channel::traffic() const {
   auto traffic = traffic_;
   traffic.up = up();
-  traffic.bytes_sent += up() ? pair_->out.sent_bytes() : 0;
-  traffic.bytes_arrived = up() ? pair_->in.received() : 0;
+  traffic.bytes_sent += up() ? pair_->bytes_sent() : 0;
+  traffic.bytes_arrived = up() ? pair_->bytes_arrived() : 0;
   traffic.contested = contested();
   return traffic;
 }
@@ -143,7 +125,7 @@ bool Channel::idle() const {
 
 bool Channel::contested() const {
   return up() && handshake_.rival() != nullptr &&
-         pair_->heard - handshake_.rival()->since > kRivalry;
+         pair_->heard() - handshake_.rival()->since > kRivalry;
 }
 
 void Channel::handle(const Incoming& incoming, Time now) {
@@ -253,7 +235,7 @@ void Channel::handle_reply_greeting(std::uint64_t session, Time now) {
 
 void Channel::handle_message(const Result<channel_wire::Message>& message, Time now) {
   if (pair_) {
-    pair_->heard = now;
+    pair_->hear(now);
   }
   if (!message.ok()) {
     punish(message.status().message(), now);
@@ -283,7 +265,7 @@ void Channel::act_on(const channel_wire::Message& message, Time now) {
   } else if (const auto* chunk = std::get_if<channel_wire::Chunk>(&message)) {
     handle_chunk(*chunk, now);
   } else if (const auto* receipt = std::get_if<channel_wire::Receipt>(&message)) {
-    if (const auto taken = pair_->out.take(*receipt, now); !taken) {
+    if (const auto taken = pair_->take(*receipt, now); !taken) {
       punish(taken.message(), now);
     }
   }
@@ -298,15 +280,11 @@ bool Channel::within(FrameQuota& quota, const Result<channel_wire::Message>& mes
 }
 
 std::uint64_t Channel::held(Time now) const {
-  return quota_.spent(now) ? pair_->in.window() : context_.events.held(traffic_.peer);
+  return quota_.spent(now) ? pair_->window() : context_.events.held(traffic_.peer);
 }
 
 void Channel::handle_chunk(const channel_wire::Chunk& chunk, Time now) {
-  if (pair_->in.arriving()) {
-    pair_->chunk_gap = now - pair_->chunk_heard;
-  }
-  pair_->chunk_heard = now;
-  auto taken = pair_->in.take(chunk);
+  auto taken = pair_->take(chunk, now);
   if (!taken) {
     punish(taken.status().message(), now);
   } else if (*taken) {
@@ -318,7 +296,7 @@ void Channel::open_pair(Time now) {
   if (up() || !has_way_out() || !handshake_.complete()) {
     return;
   }
-  pair_.emplace(context_, now);
+  pair_.emplace(context_.options, context_.pool, now);
   dialler().succeeded();
   traffic_.trouble = ChannelTrouble::none;
   traffic_.reason.clear();
@@ -334,7 +312,7 @@ void Channel::close_pair(ChannelTrouble trouble, const std::string& reason) {
   ending_.reset();
   close_due_ = true;
   if (up()) {
-    traffic_.bytes_sent += pair_->out.sent_bytes();
+    traffic_.bytes_sent += pair_->bytes_sent();
     pair_.reset();
     context_.events.down(traffic_.peer, reason);
   }
@@ -485,19 +463,12 @@ void Channel::judge_silence(Time now) {
   if (!up() || ending_) {
     return;
   }
-  const auto gap = pair_->in.arriving() ? pair_->chunk_gap : Deadline::Clock::duration::zero();
-  const auto allowed =
-      std::max<Deadline::Clock::duration>(context_.options.timeout, kGapsOfSilence * gap);
-  if (now - pair_->heard > allowed) {
+  if (const auto allowed = pair_->broken_silence(now)) {
     close_pair(ChannelTrouble::lost,
                fmt::format("nothing was heard for {} ms",
-                           std::chrono::ceil<std::chrono::milliseconds>(allowed).count()));
+                           std::chrono::ceil<std::chrono::milliseconds>(*allowed).count()));
     close_connections(now);
   }
-}
-
-bool Channel::receipt_due(Time now) const {
-  return pair_->in.news(held(now)) || now - pair_->receipted >= context_.options.timeout / kSigns;
 }
 
 bool Channel::pending(Time now) const {
@@ -507,7 +478,7 @@ bool Channel::pending(Time now) const {
   if (!up()) {
     return handshake_.due().has_value();
   }
-  return receipt_due(now) || pair_->out.ready() || (leaving_ && !left_ && pair_->out.empty());
+  return pair_->pending(held(now), now) || (leaving_ && !left_ && pair_->empty());
 }
 
 void Channel::send_due(Time now) {
@@ -521,25 +492,8 @@ void Channel::send_due(Time now) {
   if (!up()) {
     return;
   }
-  if (receipt_due(now)) {
-    const auto receipt = pair_->in.receipt(held(now));
-    if (way_.send(receipt)) {
-      pair_->in.said(receipt);
-      pair_->receipted = now;
-    }
-  }
-  send_chunks(now);
-}
-
-void Channel::send_chunks(Time now) {
-  MessageSender& out = pair_->out;
-  for (int i = 0; i < kChunksAtOnce && out.ready() && way_.writable(); ++i) {
-    if (!way_.send(out.next())) {
-      return;
-    }
-    out.gone(now);
-  }
-  if (leaving_ && !left_ && out.empty()) {
+  pair_->send(way_, held(now), now);
+  if (leaving_ && !left_ && pair_->empty()) {
     left_ = way_.send(channel_wire::Bye{});
   }
 }

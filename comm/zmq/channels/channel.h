@@ -35,10 +35,9 @@
 #include "../socket/listener.h"
 #include "../socket/peer_connection.h"
 #include "channel_events.h"
+#include "channel_pair.h"
 #include "frame_quota.h"
 #include "handshake.h"
-#include "message_receiver.h"
-#include "message_sender.h"
 #include "way_out.h"
 
 namespace sotto::internal {
@@ -121,20 +120,6 @@ class Channel {
   }
 
  private:
-  /// While the channel is up.
-  struct Pair {
-    Pair(const ChannelContext& context, Time now)
-        : in(context.options.max_message_bytes, &context.pool),
-          out(context.options.timeout),
-          heard(now),
-          receipted(now) {}
-    MessageReceiver in;
-    MessageSender out;
-    Time heard;
-    Time receipted;
-    Time chunk_heard{};
-    Deadline::Clock::duration chunk_gap{};  ///< time between the last two chunks of a message
-  };
   /// The end of the pair, once all that has come is handled.
   struct Ending {
     Time since;
@@ -152,7 +137,6 @@ class Channel {
   bool welcome(Time now) const { return !dialler().keys().empty() && now >= barred_until_; }
   bool may_answer(Time now) const;
   bool contested() const;
-  bool receipt_due(Time now) const;
   /// Cost of the peer's messages that wait here; all that it may have while its quota is spent.
   std::uint64_t held(Time now) const;
   /// A frame counts against the quota; false: it was one too many.
@@ -193,7 +177,6 @@ class Channel {
   void judge_handshake(Time now);
   void judge_silence(Time now);
   void send_due(Time now);
-  void send_chunks(Time now);
 
   const ChannelContext context_;
   ChannelTraffic traffic_;
@@ -204,8 +187,8 @@ class Channel {
   FrameQuota quota_{Time()};    ///< of the peer that was let in, over all its connections
   FrameQuota others_{Time()};   ///< of all else that shows its key, so that a copy costs it nothing
   FrameQuota replies_{Time()};  ///< of greetings on the connection that this side opened
-  std::optional<Pair> pair_;
-  std::optional<Ending> ending_;  ///< end of the pair, once it is due
+  std::optional<ChannelPair> pair_;  ///< while the channel is up
+  std::optional<Ending> ending_;     ///< end of the pair, once it is due
   Time unpaired_since_;     ///< time since which both connections are there, and the pair is not
   bool close_due_ = false;  ///< close_connections is to be called
   bool leaving_ = false;

@@ -30,6 +30,7 @@
 #include "../socket/authenticator.h"
 #include "../socket/socket.h"
 #include "channel.h"
+#include "stranger_room.h"
 
 namespace sotto::internal {
 namespace {
@@ -45,47 +46,10 @@ constexpr int kLooks = 8;
 constexpr auto kGreetingTime = 5s;
 /// Messages that are taken before others have their turn.
 constexpr int kMessagesAtOnce = 64;
-/// Most connections of strangers, where the process may have enough descriptors.
-constexpr std::size_t kMostStrangers = 512;
-constexpr std::size_t kLeastStrangers = 64;
-/// Connections of a peer, to it and from it, that try again among them.
-constexpr std::size_t kConnectionsOfPeer = 16;
 /// Peers that have left the list whose counts are kept.
 constexpr std::size_t kMostIdle = 64;
 /// Looks at a connection that does not take what is to go out, and cannot be polled.
 constexpr std::chrono::milliseconds kBlocked = 5ms;
-
-/// An eighth of the descriptors: a crowd that comes at once is there before anybody can look, and
-/// takes more for a moment, and the peers, the data and the state need theirs.
-std::size_t room_for_strangers() {
-  return std::clamp(descriptor_limit() / 8, kLeastStrangers, kMostStrangers);
-}
-
-Listener::Limits limits_for(std::size_t peers) {
-  const std::size_t strangers = room_for_strangers();
-  return {.message_bytes = channel_wire::kMostWireBytes,
-          .connections = strangers + kLeastStrangers + kConnectionsOfPeer * peers,
-          .limiter = ConnectionLimiter::Limits{.strangers = strangers},
-          .held_replies = 4};
-}
-
-/// Properties of this host that make the room for connections small.
-std::vector<std::string> shortages_of_host() {
-  std::vector<std::string> found;
-  if (const auto room = room_for_strangers(); room < kMostStrangers) {
-    found.push_back(fmt::format(
-        "the process may have {} descriptors, which leaves room for {} connections of strangers: a "
-        "crowd of them can keep peers out for longer; `ulimit -n 4096`, or LimitNOFILE of systemd",
-        descriptor_limit(), room));
-  }
-  if (const auto queue = ListeningSocket::queue_shortage(); queue > 0) {
-    found.push_back(fmt::format(
-        "the kernel holds {} attempts to connect at once: a crowd that comes at once can keep "
-        "peers out for longer; `sysctl net.core.somaxconn=4096`",
-        queue));
-  }
-  return found;
-}
 
 /// A context with room for two sockets and their monitors' for every peer that a list may name.
 zmq::context_t make_context() {
@@ -166,7 +130,7 @@ class ZmqChannels final : public Channels {
 ZmqChannels::ZmqChannels(const ChannelOptions& options, const std::vector<std::string>& endpoints)
     : options_(options),
       authenticator_(context_, admit_listed(options.security, &refusals_)),
-      listener_(context_, endpoints, limits_for(options.security.peers->peers().size()),
+      listener_(context_, endpoints, listener_limits(options.security.peers->peers().size()),
                 &options_.security.own) {
   if (!endpoints.empty()) {
     strangers_.room = listener_.limiter()->limits().strangers;

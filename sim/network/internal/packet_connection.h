@@ -1,7 +1,7 @@
-// A connection of Network over ways that lose packets, packet by packet (packet_stream.h). A packet
-// leaves the queue of its sender at the share of the links that the connection has, and is lost or
-// arrives a latency later. Acknowledgements go with the data of the other way, behind what is in
-// its queue, and are lost as packets are.
+// A connection of Network over ways that lose packets, packet by packet (tcp/packet_stream.h). A
+// packet leaves the queue of its sender at the share of the links that the connection has, and is
+// lost or arrives a latency later. Acknowledgements go with the data of the other way, behind what
+// is in its queue, and are lost as packets are.
 //
 // Views the network's connection for the time of a call; all state is the network's.
 #pragma once
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include <sotto/sim/network/network.h>
+
+#include "connection.h"
 
 namespace sotto {
 

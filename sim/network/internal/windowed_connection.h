@@ -6,6 +6,8 @@
 
 #include <sotto/sim/network/network.h>
 
+#include "connection.h"
+
 namespace sotto {
 
 class Network::WindowedConnection {

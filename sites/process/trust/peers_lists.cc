@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/error.h>
-#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 #include <sotto/comm/trust/peers_file.h>
 

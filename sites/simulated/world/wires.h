@@ -22,7 +22,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/philox.h>
-#include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/event_queue.h>
 #include <sotto/sim/time.h>
 #include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/faults/site_liveness.h>

@@ -4,7 +4,7 @@
 // One thread. One run an object.
 #pragma once
 
-#include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/event_queue.h>
 #include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <sotto/base/philox.h>
-#include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/event_queue.h>
 #include <sotto/sites/faults/fault_plan.h>
 #include <sotto/sites/faults/site_liveness.h>
 #include <sotto/sites/simulated/simulated_sites.h>

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/number.h>
-#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 
 namespace sotto::study {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/base/separated.h>
+#include <sotto/base/delimited_text.h>
 #include <sotto/trainers/data/loaders.h>
 
 #include "field_value.h"

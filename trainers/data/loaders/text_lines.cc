@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/delimited_text.h>
 #include <sotto/base/error.h>
-#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 
 #include "field_value.h"

@@ -14,12 +14,12 @@
 namespace sotto::internal {
 namespace {
 
-[[noreturn]] void refuse_part(std::size_t first, std::size_t elements, const Message& why) {
+[[noreturn]] void refuse_part(std::size_t first, std::size_t elements, const SettingText& why) {
   refuse("gradient_part", fmt::format("{} elements from {} on", elements, first), why);
 }
 
 /// What a run must be like to take gradients in parts.
-Message needs_of_parts() {
+SettingText needs_of_parts() {
   const auto cut = names_with(algorithms(), [](const AlgorithmInfo& info) {
     return info.takes_buckets() && info.cutting != Cutting::by_itself;
   });

@@ -154,7 +154,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
   if (obstacle.empty()) {
     return round;
   }
-  Message why = obstacle;
+  SettingText why = obstacle;
   if (others) {
     why += ", or start a new run from the mean of the saved models, with " +
            mention("init", folder.path()) + " and a new folder for its checkpoints" +

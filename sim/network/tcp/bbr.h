@@ -9,7 +9,7 @@
 
 #include <array>
 
-#include <sotto/sim/network/congestion_control.h>
+#include <sotto/sim/network/tcp/congestion_control.h>
 
 namespace sotto {
 

@@ -28,26 +28,28 @@ class Spelling {
   virtual std::string mention(std::string_view setting, std::string_view value) const;
 };
 
-/// A text in which settings are named as data. Texts become messages by themselves, and `+` joins
-/// them: `"give " + mention("clip_norm") + " too"`.
-class Message {
+/// A text in which settings are named as data. Plain texts become such texts by themselves, and
+/// `+` joins them: `"give " + mention("clip_norm") + " too"`.
+class SettingText {
  public:
-  Message() = default;
+  SettingText() = default;
   /// A text that names no setting.
-  Message(const char* text);
+  SettingText(const char* text);
   /// A text that names no setting.
-  Message(std::string_view text);
+  SettingText(std::string_view text);
   /// A text that names no setting.
-  Message(std::string text);
+  SettingText(std::string text);
 
   /// Appends `more`.
-  Message& operator+=(const Message& more);
-  friend Message operator+(Message first, const Message& second) { return first += second; }
+  SettingText& operator+=(const SettingText& more);
+  friend SettingText operator+(SettingText first, const SettingText& second) {
+    return first += second;
+  }
   /// The whole text, with its settings in the words of a place.
   std::string text(const Spelling& spelling = Spelling()) const;
 
  private:
-  friend Message mention(std::string_view setting, std::string_view value);
+  friend SettingText mention(std::string_view setting, std::string_view value);
 
   struct Piece {
     std::string text;  ///< the name of a setting where `setting` is true
@@ -57,8 +59,8 @@ class Message {
   std::vector<Piece> pieces_;
 };
 
-/// A setting that a message names, and what the message would have it be: `mention("rule", "mean")`
+/// A setting that a text names, and what the text would have it be: `mention("rule", "mean")`
 /// is `rule = mean`, `--rule mean` and so on. A switch is "true" or "false".
-Message mention(std::string_view setting, std::string_view value = {});
+SettingText mention(std::string_view setting, std::string_view value = {});
 
 }  // namespace sotto

@@ -10,9 +10,9 @@
 #include <optional>
 #include <utility>
 
-#include <sotto/sim/network/acknowledgements.h>
-#include <sotto/sim/network/congestion_window.h>
-#include <sotto/sim/network/packet_stream.h>
+#include <sotto/sim/network/tcp/acknowledgements.h>
+#include <sotto/sim/network/tcp/congestion_window.h>
+#include <sotto/sim/network/tcp/packet_stream.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {

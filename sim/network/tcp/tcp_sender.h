@@ -26,8 +26,8 @@
 #include <optional>
 #include <span>
 
-#include <sotto/sim/network/congestion_control.h>
-#include <sotto/sim/network/round_trip_estimate.h>
+#include <sotto/sim/network/tcp/congestion_control.h>
+#include <sotto/sim/network/tcp/round_trip_estimate.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {

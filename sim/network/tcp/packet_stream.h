@@ -11,9 +11,9 @@
 #include <utility>
 
 #include <sotto/sim/network/fifo.h>
-#include <sotto/sim/network/packet_losses.h>
-#include <sotto/sim/network/tcp_receiver.h>
-#include <sotto/sim/network/tcp_sender.h>
+#include <sotto/sim/network/tcp/packet_losses.h>
+#include <sotto/sim/network/tcp/tcp_receiver.h>
+#include <sotto/sim/network/tcp/tcp_sender.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {

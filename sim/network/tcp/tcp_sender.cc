@@ -1,5 +1,5 @@
 // What leaves a sender, and when it wakes up.
-#include <sotto/sim/network/tcp_sender.h>
+#include <sotto/sim/network/tcp/tcp_sender.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <sotto/sim/network/congestion_control.h>
+#include <sotto/sim/network/tcp/congestion_control.h>
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/sim/network/bbr.h>
-#include <sotto/sim/network/cubic.h>
+#include <sotto/sim/network/tcp/bbr.h>
+#include <sotto/sim/network/tcp/cubic.h>
 
 namespace sotto {
 namespace {

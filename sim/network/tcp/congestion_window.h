@@ -18,7 +18,7 @@
 
 #include <algorithm>
 
-#include <sotto/sim/network/round_trip_estimate.h>
+#include <sotto/sim/network/tcp/round_trip_estimate.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {

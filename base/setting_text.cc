@@ -1,4 +1,4 @@
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 
 #include <utility>
 
@@ -14,22 +14,22 @@ std::string Spelling::mention(std::string_view setting, std::string_view value) 
   return words;
 }
 
-Message::Message(const char* text) : Message(std::string(text)) {}
+SettingText::SettingText(const char* text) : SettingText(std::string(text)) {}
 
-Message::Message(std::string_view text) : Message(std::string(text)) {}
+SettingText::SettingText(std::string_view text) : SettingText(std::string(text)) {}
 
-Message::Message(std::string text) {
+SettingText::SettingText(std::string text) {
   if (!text.empty()) {
     pieces_.push_back({.text = std::move(text), .value = {}, .setting = false});
   }
 }
 
-Message& Message::operator+=(const Message& more) {
+SettingText& SettingText::operator+=(const SettingText& more) {
   pieces_.insert(pieces_.end(), more.pieces_.begin(), more.pieces_.end());
   return *this;
 }
 
-std::string Message::text(const Spelling& spelling) const {
+std::string SettingText::text(const Spelling& spelling) const {
   std::string whole;
   for (const Piece& piece : pieces_) {
     whole += piece.setting ? spelling.mention(piece.text, piece.value) : piece.text;
@@ -37,8 +37,8 @@ std::string Message::text(const Spelling& spelling) const {
   return whole;
 }
 
-Message mention(std::string_view setting, std::string_view value) {
-  Message named;
+SettingText mention(std::string_view setting, std::string_view value) {
+  SettingText named;
   named.pieces_.push_back(
       {.text = std::string(setting), .value = std::string(value), .setting = true});
   return named;

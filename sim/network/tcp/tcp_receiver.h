@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <map>
 
-#include <sotto/sim/network/tcp_sender.h>
+#include <sotto/sim/network/tcp/tcp_sender.h>
 #include <sotto/sim/time.h>
 
 namespace sotto {

@@ -1,9 +1,9 @@
-#include <sotto/sim/network/mean_rate.h>
+#include <sotto/sim/network/tcp/mean_rate.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include <sotto/sim/network/round_trip_estimate.h>
+#include <sotto/sim/network/tcp/round_trip_estimate.h>
 
 namespace sotto {
 

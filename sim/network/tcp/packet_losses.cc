@@ -1,4 +1,4 @@
-#include <sotto/sim/network/packet_losses.h>
+#include <sotto/sim/network/tcp/packet_losses.h>
 
 namespace sotto {
 

@@ -1,4 +1,4 @@
-#include <sotto/base/message.h>
+#include <sotto/base/setting_text.h>
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/names.h>
 
-namespace sotto::test::message_test {
+namespace sotto::test::setting_text_test {
 
 namespace {
 
@@ -35,18 +35,18 @@ std::string what(const Error& error) { return error.what(); }
 }  // namespace
 
 TEST_CASE("a message names settings in the words of a place") {
-  const Message message = "noise needs a bound: give " + mention("clip_norm") + " too, or " +
-                          mention("weight_decay", "0.1") + std::string(", or neither");
+  const SettingText message = "noise needs a bound: give " + mention("clip_norm") + " too, or " +
+                              mention("weight_decay", "0.1") + std::string(", or neither");
   CHECK(message.text() ==
         "noise needs a bound: give clip_norm too, or weight_decay = 0.1, or neither");
   CHECK(message.text(InBrackets()) ==
         "noise needs a bound: give <clip-norm> too, or <weight-decay>→0.1, or neither");
-  CHECK(Message().text().empty());
-  CHECK((Message("") + "").text().empty());
+  CHECK(SettingText().text().empty());
+  CHECK((SettingText("") + "").text().empty());
 }
 
 TEST_CASE("what only looks like a setting stays as it is") {
-  const Message message = std::string("weight_decay, --weight-decay and ") + mention("lazy");
+  const SettingText message = std::string("weight_decay, --weight-decay and ") + mention("lazy");
   CHECK(message.text(InBrackets()) == "weight_decay, --weight-decay and <lazy>");
 }
 
@@ -100,4 +100,4 @@ TEST_CASE("refuse throws an error with its parts") {
   }
 }
 
-}  // namespace sotto::test::message_test
+}  // namespace sotto::test::setting_text_test

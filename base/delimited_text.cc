@@ -1,4 +1,4 @@
-#include <sotto/base/separated.h>
+#include <sotto/base/delimited_text.h>
 
 #include <algorithm>
 #include <array>

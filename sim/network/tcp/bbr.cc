@@ -1,4 +1,4 @@
-#include <sotto/sim/network/bbr.h>
+#include <sotto/sim/network/tcp/bbr.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <sotto/sim/network/cubic.h>
+#include <sotto/sim/network/tcp/cubic.h>
 
 #include <algorithm>
 #include <cmath>

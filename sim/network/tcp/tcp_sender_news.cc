@@ -1,5 +1,5 @@
 // What a sender makes of acknowledgements.
-#include <sotto/sim/network/tcp_sender.h>
+#include <sotto/sim/network/tcp/tcp_sender.h>
 
 #include <algorithm>
 

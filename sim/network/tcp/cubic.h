@@ -6,7 +6,7 @@
 // One thread at a time. A plain value.
 #pragma once
 
-#include <sotto/sim/network/congestion_control.h>
+#include <sotto/sim/network/tcp/congestion_control.h>
 
 namespace sotto {
 

@@ -1,4 +1,4 @@
-#include <sotto/sim/network/acknowledgements.h>
+#include <sotto/sim/network/tcp/acknowledgements.h>
 
 #include <algorithm>
 #include <cmath>
