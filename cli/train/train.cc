@@ -14,6 +14,7 @@
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
+#include <sotto/study/train/agreed_compressor.h>
 #include <sotto/study/train/measured_shares.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/files/checkpoint.h>
@@ -111,7 +112,10 @@ int run(const TrainFlags& options, const ObserveOptions& observe, const ElasticS
   refuse_roster_settings(nodes);
   const console::FlagSpelling flags(command);
   check_writable("trace", observe.telemetry.trace);
-  const auto shared = study::with_measured_shares(make_train_plan(options));
+  auto shared = study::with_measured_shares(make_train_plan(options));
+  if (shared.ok()) {
+    shared = study::with_agreed_compressor(std::move(*shared));
+  }
   if (!shared.ok()) {
     console::say("the run failed: " + shared.status().message());
     return console::kFailed;

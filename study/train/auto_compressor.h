@@ -1,8 +1,9 @@
 // `--compressor auto:BYTES`: the compressor that fits a message of this many bytes best, by what a
 // short run of one node shows of the updates (compress/compressor_budget.h).
 //
-// Every process of a job finds the same on one kind of processor, where gradients have equal bits:
-// the run is node 0's, from the job's own start and seed.
+// The run is node 0's, from the job's own start and seed. Every process of a job finds the same on
+// one kind of processor, where gradients have equal bits; what node 0 found is used
+// (agreed_compressor.h).
 #pragma once
 
 #include <cstddef>

@@ -12,10 +12,8 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/message.h>
-#include <sotto/comm/session.h>
-#include <sotto/comm/stores.h>
 #include <sotto/study/train/batch_share.h>
-#include <sotto/trainers/meetings/store_collectives.h>
+#include <sotto/study/train/early_meeting.h>
 
 namespace sotto::study {
 namespace {
@@ -74,10 +72,6 @@ Result<std::string> exchange_speeds(StoreCollectives& nodes, double own) {
   if (!in.finished()) {
     return Status(Fault::malformed, "node 0 tells a list of speeds that is none");
   }
-  // Node 0 leaves last, so that nobody's next session removes what others still read.
-  if (Status status = nodes.barrier("speeds-known"); !status.ok()) {
-    return status;
-  }
   return text;
 }
 
@@ -122,19 +116,10 @@ Result<TrainPlan> with_measured_shares(TrainPlan plan) {
     return plan;
   }
   OptimizerOptions& options = plan.run.optimizer;
-  options.store = make_store(options.rendezvous, options.rank,
-                             {.insecure = options.insecure,
-                              .security = options.security,
-                              .known_by = Deadline::after(options.timeout)});
+  open_store(options);
   const double own = own_speed(plan);
-  Result<std::string> speeds = [&]() -> Result<std::string> {
-    const auto session = make_session(options.store, options.rank, options.nodes, options.timeout);
-    if (Status status = session->enter(); !status.ok()) {
-      return status;
-    }
-    StoreCollectives nodes(*session, options.rank, options.nodes, options.timeout);
-    return exchange_speeds(nodes, own);
-  }();
+  const Result<std::string> speeds =
+      meet_early(options, [own](StoreCollectives& nodes) { return exchange_speeds(nodes, own); });
   if (!speeds.ok()) {
     return speeds.status();
   }

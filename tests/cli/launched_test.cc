@@ -157,6 +157,49 @@ TEST_CASE("launched nodes measure their speeds, and the shares that they say giv
   CHECK(given.at("parameters_sha256") == measured.at("parameters_sha256"));
 }
 
+TEST_CASE("launched nodes take the compressor that node 0 chose for their budget") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto trained = [](const std::string& compressor) {
+    const std::string port = std::to_string(free_port());
+    std::vector<std::unique_ptr<Process>> job;
+    for (int rank = 0; rank < 2; ++rank) {
+      const Arguments words = {"train",
+                               "--task",
+                               "digits,train=200,test=40",
+                               "--model",
+                               "softmax",
+                               "--algorithm",
+                               "beer",
+                               "--topology",
+                               "ring",
+                               "--rounds",
+                               "4",
+                               "--compressor",
+                               compressor,
+                               "--transport",
+                               "zmq",
+                               "--json",
+                               "-"};
+      job.push_back(
+          std::make_unique<Process>(command(words), Variables{{"RANK", std::to_string(rank)},
+                                                              {"WORLD_SIZE", "2"},
+                                                              {"MASTER_ADDR", "127.0.0.1"},
+                                                              {"MASTER_PORT", port}}));
+    }
+    const nlohmann::json found = job[0]->wait().json();
+    CHECK(job[1]->wait().status == 0);
+    return found;
+  };
+  const nlohmann::json chosen = trained("auto:1500");
+  const auto spec = chosen.at("config").at("compressor").get<std::string>();
+  CHECK(spec.find("auto") == std::string::npos);
+  CHECK(trained(spec).at("parameters_sha256") == chosen.at("parameters_sha256"));
+  // Frames of two encodings, with headers of 64 bytes and a length.
+  CHECK(chosen.at("bytes_sent_per_node")[0].get<double>() <= 4 * (1500 + 64 + 8));
+}
+
 TEST_CASE("mpirun launches a run") {
   if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
     SOTTO_SKIP("no mpirun");

@@ -2,12 +2,18 @@
 #include <sotto/study/train/auto_compressor.h>
 
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/stores.h>
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/study/train/agreed_compressor.h>
 #include <sotto/study/train/train_plan.h>
 
 namespace sotto::test::auto_compressor_test {
@@ -87,6 +93,43 @@ TEST_CASE("more bytes never give a larger error") {
     before = found.relative_error;
   }
   CHECK(before == 0);
+}
+
+TEST_CASE("nodes of a launched job take what node 0 chose, whatever they found themselves") {
+  TrainPlan plan = make_train_plan(job("choco", "auto:15000"));
+  const std::string chosen = plan.run.optimizer.compressor;
+  plan.run.optimizer.nodes = 3;
+  plan.run.optimizer.store = make_memory_store();
+  std::vector<TrainPlan> plans(3, plan);
+  for (Rank rank = 0; rank < 3; ++rank) {
+    TrainPlan& own = plans[static_cast<std::size_t>(rank)];
+    own.launched = LaunchedNode{.rank = rank, .nodes = 3, .rendezvous = {}, .source = {}};
+    own.run.optimizer.rank = rank;
+  }
+  plans[2].run.optimizer.compressor = "quant:8";  // as with another processor
+  std::vector<Status> statuses(3);
+  std::vector<std::thread> nodes;
+  nodes.reserve(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    nodes.emplace_back([&, i] {
+      auto agreed = with_agreed_compressor(plans[i]);
+      statuses[i] = agreed.ok() ? Status() : agreed.status();
+      if (agreed.ok()) {
+        plans[i] = std::move(*agreed);
+      }
+    });
+  }
+  for (std::thread& node : nodes) {
+    node.join();
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    CAPTURE(statuses[i].message());
+    CHECK(statuses[i].ok());
+    CHECK(plans[i].run.optimizer.compressor == chosen);
+    CHECK(plans[i].run.optimizer.algorithm == plan.run.optimizer.algorithm);
+    CHECK(plans[i].run.optimizer.store == plan.run.optimizer.store);
+    CHECK(plans[i].options.compressor == "auto:15000");
+  }
 }
 
 TEST_CASE("a budget that cannot be one, or where it cannot be kept, is refused") {
