@@ -257,8 +257,7 @@ TEST_CASE("sparseloco: clip=median bounds each message by the median of their no
   }
 }
 
-TEST_CASE(
-    "sparseloco: clip=median goes by the nodes that move; those that send zeros hold nobody") {
+TEST_CASE("sparseloco: clip=median goes by the nodes that move, and zeros hold nobody") {
   for (const std::size_t still : {std::size_t{2}, std::size_t{3}, kNodes - 1, kNodes}) {
     const std::uint64_t seed = draw_seed(450);
     CAPTURE(still);
