@@ -192,12 +192,12 @@ TEST_CASE("launched nodes take the compressor that node 0 chose for their budget
     CHECK(job[1]->wait().status == 0);
     return found;
   };
-  const nlohmann::json chosen = trained("auto:1500");
+  const nlohmann::json chosen = trained("auto:5000");
   const auto spec = chosen.at("config").at("compressor").get<std::string>();
   CHECK(spec.find("auto") == std::string::npos);
   CHECK(trained(spec).at("parameters_sha256") == chosen.at("parameters_sha256"));
   // Frames of two encodings, with headers of 64 bytes and a length.
-  CHECK(chosen.at("bytes_sent_per_node")[0].get<double>() <= 4 * (1500 + 64 + 8));
+  CHECK(chosen.at("bytes_sent_per_node")[0].get<double>() <= 4 * (5000 + 64 + 8));
 }
 
 TEST_CASE("mpirun launches a run") {

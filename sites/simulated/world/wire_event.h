@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include <sotto/base/ids.h>
-#include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/event_queue.h>
 #include <sotto/sim/time.h>
 
 namespace sotto::sites {
