@@ -58,24 +58,18 @@ TEST_CASE("a budget of bytes becomes a compressor that fits into it, the same ea
 }
 
 TEST_CASE("a frame of several encodings has the budget, not each of them") {
-  for (const AlgorithmInfo& info : algorithms()) {
-    CAPTURE(info.name);
+  for (const std::string algorithm : {"beer", "choco"}) {
+    CAPTURE(algorithm);
     constexpr std::size_t kBudget = 30'000;
-    TrainOptions options = job(std::string(info.name), "auto:30000");
-    TrainPlan plan;
-    try {
-      plan = make_train_plan(options);
-    } catch (const Error&) {
-      CHECK(info.encodings_a_frame == 1);
-      continue;  // it takes no such compressor
-    }
+    const TrainPlan plan = make_train_plan(job(algorithm, "auto:30000"));
     const auto task = plan.tasks->make(0);
     const std::size_t encoding = make_compressor(plan.run.optimizer.compressor, ContractKind::any,
                                                  host_ops(), task->layout())
                                      ->max_bytes(task->dimension());
-    CHECK(static_cast<std::size_t>(info.encodings_a_frame) * encoding <= kBudget);
+    const int encodings = algorithm_info(algorithm).encodings_a_frame;
+    CHECK(encodings == (algorithm == "beer" ? 2 : 1));
+    CHECK(static_cast<std::size_t>(encodings) * encoding <= kBudget);
   }
-  CHECK(algorithm_info("beer").encodings_a_frame == 2);
 }
 
 TEST_CASE("more bytes never give a larger error") {
