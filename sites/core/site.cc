@@ -305,9 +305,11 @@ Status Site::collect() {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
     if (peers_[k].heard() && !peers_[k].draining) {
+      // In gossip trust goes both ways: one that does not hear this site would lead it for ever.
+      const bool one_sided = mixing_.copies != nullptr && !peers_[k].told();
       mixed.push_back({.peer = k,
                        .degree = peers_[k].channel.degree,
-                       .barred = peers_[k].credit(self_.round) != Credit::whole,
+                       .barred = one_sided || peers_[k].credit(self_.round) != Credit::whole,
                        .part = peers_[k].part});
     }
   }

@@ -228,6 +228,24 @@ TEST_CASE("core: in gossip one that confirms nothing is left out, and back when 
   CHECK(scene.applied(0, 1) == 204);
 }
 
+TEST_CASE("core: in gossip one that says it hears nobody leads nobody") {
+  SiteNetworkOptions options;
+  options.sites = 4;
+  options.exchange = sites::MixingKind::gossip;
+  Liars scene(options, {3}, [](sites::Message& message, std::vector<std::byte>&) {
+    if (auto* hello = std::get_if<sites::Hello>(&message)) {
+      hello->hears = false;
+    }
+    return true;
+  });
+  scene.rounds(20);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(scene.seen(i, 3).moved == 0);
+    CHECK(scene.applied(3, i) > 0);
+    CHECK(scene.applied((i + 1) % 3, i) == 20);
+  }
+}
+
 TEST_CASE("core: the mass that is told is the mass after collecting") {
   SiteNetworkOptions options;
   options.sites = 5;
