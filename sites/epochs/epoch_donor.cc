@@ -11,6 +11,9 @@ void EpochDonor::hear(const EpochNode& from, const JoinMessage& join, Round step
                                        .ready = join.ready,
                                        .behind = step - std::min(step, join.ready.value_or(0)),
                                        .moved = moved ? now : known->second.moved});
+  if (join.wanted) {
+    copy_.hold(*join.wanted, now);
+  }
 }
 
 bool EpochDonor::takes_in(EpochTime now) const {

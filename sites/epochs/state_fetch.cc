@@ -47,6 +47,7 @@ void StateCopy::drop() {
 void StateFetch::want(Round step, EpochTime now) {
   wanted_ = step;
   begun_ = chosen_ = now;
+  took_ = EpochTime(0);
   forget_pieces();
   for (auto& [node, donor] : donors_) {
     donor.holds = donor.copy == step;

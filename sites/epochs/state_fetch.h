@@ -39,6 +39,13 @@ class StateCopy {
   void take(Round step, std::vector<std::byte> bytes, std::size_t piece_bytes, EpochTime now);
   /// Piece `index` of the copy of that step, which is held on; none: there is no such piece.
   std::optional<PieceMessage> piece(const FetchMessage& fetch, EpochTime now);
+  /// A newcomer fetches the copy of this step: it is held on, if it is this one. Pieces of it may
+  /// come from other donors for long.
+  void hold(Round step, EpochTime now) {
+    if (step_ == step) {
+      asked_ = now;
+    }
+  }
   /// Whether somebody fetches the copy, so that it is not to be replaced.
   bool busy(EpochTime now) const { return step_ && now - asked_ < kBusy; }
   /// The copy's step, while newcomers that have nothing yet are to fetch it: a donor makes no other

@@ -1,8 +1,11 @@
 #include <sotto/study/train/agreed_compressor.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
 #include <sotto/study/train/auto_compressor.h>
@@ -14,20 +17,48 @@ namespace {
 /// Bytes of a specification: a rule for each of many tensors.
 constexpr std::size_t kMostSpec = std::size_t{1} << 24U;
 
-/// What node 0 tells for all, who may have found another one.
-Result<std::string> of_node_0(StoreCollectives& nodes, const std::string& found) {
-  ByteBuffer own;
-  own.write_string(found);
-  const auto told = nodes.broadcast("compressor", own.bytes());
+/// What a node was asked for, and what it found for that.
+struct Choice {
+  std::string asked;
+  std::string found;
+};
+
+Result<Choice> read_choice(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  Choice choice = {.asked = in.read_string(kMostSpec), .found = in.read_string(kMostSpec)};
+  if (!in.finished()) {
+    return Status(Fault::malformed, "a node tells a compressor that is none");
+  }
+  return choice;
+}
+
+/// What node 0 found, where all nodes have the budget of `own`; other nodes may have found another
+/// compressor for it. A budget that differs is refused at all nodes.
+Result<std::string> of_node_0(StoreCollectives& nodes, const Choice& own) {
+  ByteBuffer out;
+  out.write_string(own.asked);
+  out.write_string(own.found);
+  const auto told = nodes.gather("compressor", out.bytes());
   if (!told.ok()) {
     return told.status();
   }
-  ByteReader in(*told);
-  std::string spec = in.read_string(kMostSpec);
-  if (!in.finished()) {
-    return Status(Fault::malformed, "node 0 tells a compressor that is none");
+  std::string chosen;
+  for (std::size_t rank = 0; rank < told->size(); ++rank) {
+    Result<Choice> choice = read_choice((*told)[rank]);
+    if (!choice.ok()) {
+      return choice.status();
+    }
+    if (choice->asked != own.asked) {
+      return Status(Fault::unexpected,
+                    fmt::format("compressor: node {} was started with {}, and this node with {}: "
+                                "give all the same",
+                                rank, choice->asked, own.asked));
+    }
+    if (rank == 0) {
+      chosen = std::move(choice->found);
+    }
   }
-  return spec;
+  return chosen;
 }
 
 }  // namespace
@@ -37,8 +68,9 @@ Result<TrainPlan> with_agreed_compressor(TrainPlan plan) {
     return plan;
   }
   OptimizerOptions& options = plan.run.optimizer;
-  const Result<std::string> chosen = meet_early(
-      options, [&](StoreCollectives& nodes) { return of_node_0(nodes, options.compressor); });
+  const Result<std::string> chosen = meet_early(options, [&](StoreCollectives& nodes) {
+    return of_node_0(nodes, {.asked = plan.options.compressor, .found = options.compressor});
+  });
   if (!chosen.ok()) {
     return chosen.status();
   }

@@ -114,7 +114,8 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
   // Between honest sites, too, more mass goes one way than the other, by a few shares of 1 / (1 +
   // k). A peer that took eight shares more than it gave, while this site is at its floor, is named
   // if it gives less than an honest site that is drained itself; and one that gave eight of its own
-  // shares more than it took, while this site has twice a site's mass.
+  // shares more than it took, and eight of this site's of half its mass, while that is high: what
+  // comes back to 1 leaves this site richer than its neighbours, which then give it more.
   constexpr double kShares = 8;
   const double much = kShares / static_cast<double>(std::max<std::size_t>(peers.tells(), 1));
   // By this site's own list: what a peer says of itself must not excuse another one.
@@ -129,9 +130,10 @@ void Conduct::note_habits(Neighbours& peers, const RoundEnd& round) const {
     // Along an edge that this site's list uses one way more goes that way, whoever is honest. What
     // the peer's list says is the peer's word.
     const bool both_ways = peer.entry.tells && peer.heard();
+    const double its_shares = kShares * round.share / (1 + peer.degree(peers.size()));
     peer.habits.set({.takes = drained() && drawn > much && !peer.observer && owes,
-                     .gives = both_ways && high_rounds_ >= kLongWhile &&
-                              -drawn > kShares * round.share / (1 + peer.degree(peers.size())),
+                     .gives = both_ways && high_rounds_ >= kLongWhile && -drawn > its_shares &&
+                              -drawn > much * round.mass.value_or(0) / 2,
                      .far_ahead = peer.known.round > round.offered + kMostUnconfirmed});
   }
 }

@@ -100,6 +100,7 @@ double PushSumMixing::share_of(double fair) const {
 
 Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) {
   bound_.arrived(setup_.parameters);
+  taking_.note_given({}, 0, {});
   if (to.empty()) {
     return {};
   }

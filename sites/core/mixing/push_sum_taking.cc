@@ -45,13 +45,15 @@ void PushSumTaking::rearrange(std::span<const std::size_t> from) {
   taken_ = std::move(next);
 }
 
-void PushSumTaking::note_given(const Payload& parcel, double mass, std::span<const Addressee> to) {
-  for (const Addressee& one : to) {
-    if (!one.observer) {
-      taken_[one.peer].given = parcel;
-      taken_[one.peer].to_return = mass;
-    }
+void PushSumTaking::note_given(Payload parcel, double mass, std::span<const Addressee> to) {
+  for (Taken& taken : taken_) {
+    taken.given = false;
   }
+  for (const Addressee& one : to) {
+    taken_[one.peer].given = !one.observer;
+  }
+  gave_ = std::move(parcel);
+  gave_mass_ = mass;
 }
 
 Result<TakenIn> PushSumTaking::take_in(std::size_t peer, std::span<const std::byte> payload,
@@ -71,8 +73,7 @@ Result<TakenIn> PushSumTaking::take_in(std::size_t peer, std::span<const std::by
   if (!pull.ok()) {
     return pull.status();
   }
-  if (Status status = own_model ? put_back(peer, share.counts) : apply(share, *pull);
-      !status.ok()) {
+  if (Status status = own_model ? put_back(share.counts) : apply(share, *pull); !status.ok()) {
     return status;
   }
   if (!own_model && std::exchange(noted_, peer) != peer) {
@@ -81,11 +82,9 @@ Result<TakenIn> PushSumTaking::take_in(std::size_t peer, std::span<const std::by
   const bool massless = weight.credit == Credit::pull && !own_model;
   massless_ += massless ? share.counts : 0;
   Taken& taken = taken_[peer];
-  if (share.header.is_last()) {
-    taken.left = true;
-  } else {
-    taken.mass += share.counts;
-  }
+  const bool last = share.header.is_last();
+  taken.left = taken.left || last;
+  taken.mass += last && !own_model ? 0 : share.counts;
   TakenIn result = {
       .mass = given, .counted = massless ? 0 : share.counts, .influence = pull->influence};
   result.influence.excess = minted ? given - share.counts : 0;
@@ -125,7 +124,8 @@ PushSumTaking::Share PushSumTaking::share_in(std::size_t peer, std::span<const s
 double PushSumTaking::counts_of(const Taken& taken, const ShareHeader& header,
                                 bool own_model) const {
   if (own_model) {
-    return std::min(header.mass, taken.to_return);
+    const double gave = taken.given ? gave_mass_ : 0;
+    return std::min(header.mass, std::max(0.0, gave - taken.mass));
   }
   const double most = most_of(header);
   const double left = header.is_last() ? (taken.left ? 0 : most) : std::max(0.0, most - taken.mass);
@@ -188,16 +188,14 @@ Status PushSumTaking::apply(const Share& share, const Pull& pull) {
   return model_.pull_values(share.counts);
 }
 
-Status PushSumTaking::put_back(std::size_t peer, double counts) {
+Status PushSumTaking::put_back(double counts) {
   if (counts == 0) {
     return {};
   }
-  Taken& from = taken_[peer];
-  from.to_return -= counts;
   Share own;
-  own.header = read_header(*from.given);
+  own.header = read_header(*gave_);
   own.whole = static_cast<float>(own.header.share);
-  own.encoding = std::span(*from.given).subspan(ShareHeader::kBytes);
+  own.encoding = std::span(*gave_).subspan(ShareHeader::kBytes);
   if (Status status = read_values(own); !status.ok()) {
     return status;
   }

@@ -3,10 +3,11 @@
 //
 // All parcels of a peer that one round takes in count as one: what it sends more often than it is
 // given would raise the mass of all others without end. A parcel with more mass than one may hold
-// is that of no honest site. It counts as if its sender had given back what this site gave it last,
-// to the bit where their masses agree, as those of a barred peer do: nothing is won by minting, and
-// a compressed parcel given away for a whole model would leave noise. A last parcel counts besides,
-// once for each process of its sender.
+// is that of no honest site. It counts as if its sender had given back what this site gave it in
+// the round, to the bit where their masses agree, as those of a barred peer do: nothing is won by
+// minting, and a compressed parcel given away for a whole model would leave noise. Nothing of an
+// earlier round comes back: it is an old model. A last parcel counts besides, once for each process
+// of its sender.
 //
 // Parcels whose mass does not count (Credit::pull) are taken in with it, and it is taken away when
 // the round ends, which leaves the model: what any number of them make of it is a mean of models.
@@ -45,8 +46,9 @@ class PushSumTaking {
   /// As MassFlow::comes_back.
   void comes_back(std::size_t peer) { taken_[peer].left = false; }
 
-  /// Notes a parcel that was made, its mass, and the peers that it went to.
-  void note_given(const Payload& parcel, double mass, std::span<const Addressee> to);
+  /// Notes the parcel that was made in this round, its mass, and the peers that it went to; no
+  /// peers: none was made.
+  void note_given(Payload parcel, double mass, std::span<const Addressee> to);
   /// As Mixing::take_in.
   Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
                           const ParcelWeight& weight);
@@ -57,10 +59,9 @@ class PushSumTaking {
  private:
   /// What was taken in of one peer.
   struct Taken {
-    double mass = 0;       ///< mass with which its parcels counted in this round
-    bool left = false;     ///< the last parcel of its process came
-    Payload given = {};    ///< the latest parcel that it was given
-    double to_return = 0;  ///< mass of that parcel that did not come back, as of a barred peer
+    double mass = 0;     ///< mass with which its parcels counted in this round
+    bool given = false;  ///< it was given the parcel of this round
+    bool left = false;   ///< the last parcel of its process came
   };
   /// A parcel of a peer.
   struct Share {
@@ -93,8 +94,8 @@ class PushSumTaking {
   double counts_of(const Taken& taken, const ShareHeader& header, bool own_model) const;
   /// How far the parcel pulls; the model's values() ← its values, where Pull::read says so.
   Result<Pull> judge(const Share& share, const ParcelWeight& weight);
-  /// p ← p + what this site gave the peer last, as much of it as `counts` is of its mass.
-  Status put_back(std::size_t peer, double counts);
+  /// p ← p + what this site gave in the round, as much of it as `counts` is of its mass.
+  Status put_back(double counts);
   /// p ← p + the parcel's share of values, its mass and its pull cut to what counts.
   Status apply(const Share& share, const Pull& pull);
   /// The model's values() ← whole × what the parcel holds.
@@ -112,6 +113,8 @@ class PushSumTaking {
   double most_;               // most mass that a parcel may hold
   double most_last_;          // … that is its sender's last one
   double least_;              // mass of which an honest site's lightest parcel has its part
+  Payload gave_;              // the parcel that was made in this round
+  double gave_mass_ = 0;      // mass of that parcel; 0: none was made
   double massless_ = 0;       // mass of parcels in this round that count without it
   std::vector<Taken> taken_;  // by peer
   std::size_t noted_ = Mixing::kNobody;  // whose pull of this round the bound has noted last

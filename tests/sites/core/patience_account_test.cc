@@ -32,15 +32,15 @@ std::vector<bool> awaited_at_last(std::size_t late, int each = kEach) {
     for (std::size_t i = 0; i < kSites; ++i) {
       waited = waited || misses(i);
     }
-    for (const bool late : {false, true}) {  // those that are late come when the others are done
+    for (const bool after : {false, true}) {  // those that are late come when the others are done
       for (std::size_t i = 0; i < kSites; ++i) {
-        if (misses(i) == late) {
+        if (misses(i) == after) {
           network.advance(i, false, true);
         }
       }
       network.deliver_all();
       for (std::size_t i = 0; i < kSites; ++i) {
-        if (misses(i) == late) {
+        if (misses(i) == after) {
           network.site(i).note_time({.lasted = waited ? 2.0 : 1.0, .waited = waited ? 1.0 : 0.0});
           network.collect(i);
         }

@@ -158,9 +158,18 @@ TEST_CASE("what a barred peer was given comes back once") {
   Site site;
   site.give({.share = 0.25, .mass = 0.25}, {2, 4});
   CHECK(site.take({.share = 0.5, .mass = 0.2}, Credit::own_model).counted == 0.2);
-  CHECK(site.take(ShareHeader::of_last(1), Credit::own_model).counted ==
-        doctest::Approx(0.05));  // in whatever round, and by whatever parcels
+  CHECK(site.take(ShareHeader::of_last(1), Credit::own_model).counted == doctest::Approx(0.05));
   CHECK(site.take({.share = 0.5, .mass = 0.5}, Credit::own_model).counted == doctest::Approx(0));
+  site.taking.end_round();
+  site.taking.note_given({}, 0, {});  // what it kept from earlier rounds is an old model
+  CHECK(site.take({.share = 0.5, .mass = 0.5}, Credit::own_model).counted == 0);
+}
+
+TEST_CASE("a parcel and a minted one in the same round count as one") {
+  Site site;
+  site.give({.share = 0.25, .mass = 0.25}, {2, 4});
+  CHECK(site.take({.share = 0.5, .mass = 1}).counted == 1);
+  CHECK(site.take({.share = 0.5, .mass = 7}).counted == 0);
 }
 
 TEST_CASE("the pull of an old parcel is damped, and its mass counts whole") {

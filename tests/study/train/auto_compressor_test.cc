@@ -89,41 +89,72 @@ TEST_CASE("more bytes never give a larger error") {
   CHECK(before == 0);
 }
 
-TEST_CASE("nodes of a launched job take what node 0 chose, whatever they found themselves") {
+namespace {
+
+/// Three nodes of a launched job that agree on their compressor, and what became of them.
+struct Agreement {
   TrainPlan plan = make_train_plan(job("choco", "auto:15000"));
-  const std::string chosen = plan.run.optimizer.compressor;
-  plan.run.optimizer.nodes = 3;
-  plan.run.optimizer.store = make_memory_store();
-  std::vector<TrainPlan> plans(3, plan);
-  for (Rank rank = 0; rank < 3; ++rank) {
-    TrainPlan& own = plans[static_cast<std::size_t>(rank)];
-    own.launched = LaunchedNode{.rank = rank, .nodes = 3, .rendezvous = {}, .source = {}};
-    own.run.optimizer.rank = rank;
+  std::vector<TrainPlan> plans;
+  std::vector<Status> statuses{3};
+
+  Agreement() {
+    plan.run.optimizer.nodes = 3;
+    plan.run.optimizer.store = make_memory_store();
+    plans.assign(3, plan);
+    for (Rank rank = 0; rank < 3; ++rank) {
+      TrainPlan& own = plans[static_cast<std::size_t>(rank)];
+      own.launched = LaunchedNode{.rank = rank, .nodes = 3, .rendezvous = {}, .source = {}};
+      own.run.optimizer.rank = rank;
+    }
   }
-  plans[2].run.optimizer.compressor = "quant:8";  // as with another processor
-  std::vector<Status> statuses(3);
-  std::vector<std::thread> nodes;
-  nodes.reserve(3);
+  void meet() {
+    std::vector<std::thread> nodes;
+    nodes.reserve(3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      nodes.emplace_back([this, i] {
+        auto agreed = with_agreed_compressor(plans[i]);
+        statuses[i] = agreed.ok() ? Status() : agreed.status();
+        if (agreed.ok()) {
+          plans[i] = std::move(*agreed);
+        }
+      });
+    }
+    for (std::thread& node : nodes) {
+      node.join();
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("nodes of a launched job take what node 0 chose, whatever they found themselves") {
+  Agreement nodes;
+  const std::string chosen = nodes.plan.run.optimizer.compressor;
+  nodes.plans[2].run.optimizer.compressor = "quant:8";  // as with another processor
+  nodes.meet();
   for (std::size_t i = 0; i < 3; ++i) {
-    nodes.emplace_back([&, i] {
-      auto agreed = with_agreed_compressor(plans[i]);
-      statuses[i] = agreed.ok() ? Status() : agreed.status();
-      if (agreed.ok()) {
-        plans[i] = std::move(*agreed);
-      }
-    });
+    const TrainPlan& own = nodes.plans[i];
+    CAPTURE(nodes.statuses[i].message());
+    CHECK(nodes.statuses[i].ok());
+    CHECK(own.run.optimizer.compressor == chosen);
+    CHECK(own.run.optimizer.algorithm == nodes.plan.run.optimizer.algorithm);
+    CHECK(own.run.optimizer.store == nodes.plan.run.optimizer.store);
+    CHECK(own.options.compressor == "auto:15000");
   }
-  for (std::thread& node : nodes) {
-    node.join();
+}
+
+TEST_CASE("nodes of a launched job with other budgets refuse, and each says which node has which") {
+  Agreement nodes;
+  nodes.plans[2].options.compressor = "auto:9000";
+  nodes.meet();
+  for (const Status& status : nodes.statuses) {
+    CHECK(status.fault() == Fault::unexpected);
   }
-  for (std::size_t i = 0; i < 3; ++i) {
-    CAPTURE(statuses[i].message());
-    CHECK(statuses[i].ok());
-    CHECK(plans[i].run.optimizer.compressor == chosen);
-    CHECK(plans[i].run.optimizer.algorithm == plan.run.optimizer.algorithm);
-    CHECK(plans[i].run.optimizer.store == plan.run.optimizer.store);
-    CHECK(plans[i].options.compressor == "auto:15000");
-  }
+  CHECK(nodes.statuses[0].message().find(
+            "node 2 was started with auto:9000, and this node with auto:15000") !=
+        std::string::npos);
+  CHECK(nodes.statuses[2].message().find("node 0 was started with auto:15000") !=
+        std::string::npos);
 }
 
 TEST_CASE("a budget that cannot be one, or where it cannot be kept, is refused") {
