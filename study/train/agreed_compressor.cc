@@ -17,48 +17,48 @@ namespace {
 /// Bytes of a specification: a rule for each of many tensors.
 constexpr std::size_t kMostSpec = std::size_t{1} << 24U;
 
-/// What a node was asked for, and what it found for that.
-struct Choice {
-  std::string asked;
-  std::string found;
-};
-
-Result<Choice> read_choice(std::span<const std::byte> bytes) {
-  ByteReader in(bytes);
-  Choice choice = {.asked = in.read_string(kMostSpec), .found = in.read_string(kMostSpec)};
-  if (!in.finished()) {
-    return Status(Fault::malformed, "a node tells a compressor that is none");
+/// At node 0, once all have told what they were asked for: what is wrong with that; empty: nothing.
+std::string difference_in(std::span<const std::vector<std::byte>> asked, const std::string& own) {
+  for (std::size_t rank = 0; rank < asked.size(); ++rank) {
+    ByteReader in(asked[rank]);
+    const std::string there = in.read_string(kMostSpec);
+    if (!in.finished() || there != own) {
+      return fmt::format(
+          "compressor: node {} was started with {}, and node 0 with {}: give all the "
+          "same",
+          rank, in.finished() ? there : "none", own);
+    }
   }
-  return choice;
+  return {};
 }
 
-/// What node 0 found, where all nodes have the budget of `own`; other nodes may have found another
-/// compressor for it. A budget that differs is refused at all nodes.
-Result<std::string> of_node_0(StoreCollectives& nodes, const Choice& own) {
-  ByteBuffer out;
-  out.write_string(own.asked);
-  out.write_string(own.found);
-  const auto told = nodes.gather("compressor", out.bytes());
+/// What node 0 found, where all nodes have the same budget `asked`; other nodes may have `found`
+/// another compressor for it. Budgets that differ are refused at all nodes.
+Result<std::string> of_node_0(StoreCollectives& nodes, const std::string& asked,
+                              const std::string& found) {
+  ByteBuffer own;
+  own.write_string(asked);
+  const auto all = nodes.gather("budget", own.bytes());
+  if (!all.ok()) {
+    return all.status();
+  }
+  ByteBuffer answer;  // which counts at node 0
+  answer.write_string(difference_in(*all, asked));
+  answer.write_string(found);
+  const auto told = nodes.broadcast("compressor", answer.bytes());
   if (!told.ok()) {
     return told.status();
   }
-  std::string chosen;
-  for (std::size_t rank = 0; rank < told->size(); ++rank) {
-    Result<Choice> choice = read_choice((*told)[rank]);
-    if (!choice.ok()) {
-      return choice.status();
-    }
-    if (choice->asked != own.asked) {
-      return Status(Fault::unexpected,
-                    fmt::format("compressor: node {} was started with {}, and this node with {}: "
-                                "give all the same",
-                                rank, choice->asked, own.asked));
-    }
-    if (rank == 0) {
-      chosen = std::move(choice->found);
-    }
+  ByteReader in(*told);
+  const std::string difference = in.read_string(kMostSpec);
+  std::string spec = in.read_string(kMostSpec);
+  if (!in.finished()) {
+    return Status(Fault::malformed, "node 0 tells a compressor that is none");
   }
-  return chosen;
+  if (!difference.empty()) {
+    return Status(Fault::unexpected, difference);
+  }
+  return spec;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Result<TrainPlan> with_agreed_compressor(TrainPlan plan) {
   }
   OptimizerOptions& options = plan.run.optimizer;
   const Result<std::string> chosen = meet_early(options, [&](StoreCollectives& nodes) {
-    return of_node_0(nodes, {.asked = plan.options.compressor, .found = options.compressor});
+    return of_node_0(nodes, plan.options.compressor, options.compressor);
   });
   if (!chosen.ok()) {
     return chosen.status();

@@ -143,18 +143,15 @@ TEST_CASE("nodes of a launched job take what node 0 chose, whatever they found t
   }
 }
 
-TEST_CASE("nodes of a launched job with other budgets refuse, and each says which node has which") {
+TEST_CASE("nodes of a launched job with other budgets refuse, and say which node has which") {
   Agreement nodes;
   nodes.plans[2].options.compressor = "auto:9000";
   nodes.meet();
   for (const Status& status : nodes.statuses) {
     CHECK(status.fault() == Fault::unexpected);
+    CHECK(status.message().find("node 2 was started with auto:9000, and node 0 with auto:15000") !=
+          std::string::npos);
   }
-  CHECK(nodes.statuses[0].message().find(
-            "node 2 was started with auto:9000, and this node with auto:15000") !=
-        std::string::npos);
-  CHECK(nodes.statuses[2].message().find("node 0 was started with auto:15000") !=
-        std::string::npos);
 }
 
 TEST_CASE("a budget that cannot be one, or where it cannot be kept, is refused") {
