@@ -23,14 +23,13 @@ Result<std::string> meet_early(OptimizerOptions& options,
   }
   StoreCollectives nodes(*session, options.rank, options.nodes, options.timeout);
   Result<std::string> learnt = talk(nodes);
-  if (!learnt.ok()) {
+  // What all refuse alike is a fault of this kind.
+  if (!learnt.ok() && learnt.status().fault() != Fault::unexpected) {
     return learnt;
   }
   // Node 0 leaves last, so that nobody's next session removes what others still read.
-  if (Status status = nodes.barrier("known"); !status.ok()) {
-    return status;
-  }
-  return learnt;
+  const Status left = nodes.barrier("known");
+  return left.ok() || !learnt.ok() ? learnt : Result<std::string>(left);
 }
 
 }  // namespace sotto::study
