@@ -246,7 +246,8 @@ TEST_CASE("hyperparameters add the memory that they state, and no other does") {
       const double without = constructed_floats(options);
       options.algorithm = fmt::format("{}:{}={}", info.name, one.key, value);
       const double more = constructed_floats(options) - without;
-      CHECK(more >= one.floats - 0.01);
+      // Small things may lie otherwise.
+      CHECK(more >= one.floats - 0.04);
       CHECK(more <= one.floats + 0.04);
     }
   }

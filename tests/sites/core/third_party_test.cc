@@ -462,13 +462,18 @@ TEST_CASE("core: who gives all that a parcel may hold is named, and nobody who p
     CHECK(accused(i).empty());
   }
   lying = true;
-  scene.rounds(2000);
-  for (const std::size_t i : {0U, 1U, 2U}) {
-    CHECK(scene.network.state(i).mass > 2);
-    CHECK(scene.seen(i, 3).habit == PeerHabit::gives);
-    CHECK(accused(i).size() == 1);
+  std::vector<bool> named(3);
+  for (int part = 0; part < 200; ++part) {
+    scene.rounds(10);
+    for (const std::size_t i : {0U, 1U, 2U}) {
+      named[i] = named[i] || scene.seen(i, 3).habit == PeerHabit::gives;
+      CHECK(accused(i).size() <= 1);
+      CHECK((accused(i).empty() || accused(i).front() == 3));
+    }
+    CHECK(accused(4).empty());
   }
-  CHECK(accused(4).empty());
+  CHECK(named == std::vector<bool>(3, true));
+  CHECK(scene.network.state(0).mass < 5);  // once it is named its mass does not count
 }
 
 TEST_CASE("core: who mints in every second parcel is named, and not heard") {
