@@ -5,6 +5,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "cli/program.h"
 #include "support/skip.h"
@@ -14,8 +15,10 @@ namespace sotto::test::limits_test {
 namespace {
 
 /// `sotto train` on threads under `limit`, in the words of prlimit, as a user without privileges.
+/// The user is this test's own: the limit of processes is one of all that a user has.
 Ended train_under(const std::string& limit, int nodes) {
-  const std::string drop = "setpriv --reuid=61234 --regid=61234 --clear-groups ";
+  const std::string drop = fmt::format("setpriv --reuid={0} --regid={0} --clear-groups ",
+                                       100'000 + ::getpid() % 400'000);
   return shell("cd / && exec prlimit " + limit + " -- " + (::geteuid() == 0 ? drop : "") +
                SOTTO_PROGRAM + " train --task digits,train=64,test=32 --model softmax --rounds 2" +
                " --quiet --timeout 20 --transport inproc --nodes " + std::to_string(nodes));
