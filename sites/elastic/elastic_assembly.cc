@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostBesides = std::size_t{64} * 1024;
 /// Pieces of a copy of the state have at most so many bytes: those of earlier versions do.
 constexpr std::size_t kMostPieceBytes = std::size_t{4} << 20;
-/// As many bytes of pieces and means may wait for a newcomer, beside two of the longest messages.
+/// Bytes of pieces and means that may wait for a newcomer, beside two of the longest messages.
 constexpr std::size_t kNewcomerBytesQueued = 8 * kMostPieceBytes;
 
 std::unique_ptr<Compressor> compressor_of(const ElasticOptions& options) {

@@ -25,13 +25,14 @@ struct OwedModel {
 
 class OwedModels {
  public:
+  /// The clock of overdue().
   using Clock = std::chrono::steady_clock;
 
   /// A peer is given up when none of its bytes came for `quiet`, or the model is not there after
   /// `longest`.
   OwedModels(Clock::duration quiet, Clock::duration longest) : quiet_(quiet), longest_(longest) {}
 
-  /// Those of `owing`, all that owe a model now, that are to be given up.
+  /// Returns who is to be given up of `owing`, all that owe a model now.
   std::vector<Rank> overdue(std::span<const OwedModel> owing, Clock::time_point now);
 
  private:

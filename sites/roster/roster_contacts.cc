@@ -52,7 +52,7 @@ void RosterContact::note_claim(const RosterProbe& probe, RosterTime now) {
   doubted = differs && asked;
 }
 
-// Who is there.
+// The nodes that are there.
 
 void RosterContacts::follow(const RosterBook& book, const RosterEntry& self, RosterTime now) {
   if (std::exchange(followed_, book.revision()) == book.revision()) {

@@ -72,12 +72,13 @@ class RosterContacts {
   void follow(const RosterBook& book, const RosterEntry& self, RosterTime now);
   /// The contact of an entry; null: there is none.
   RosterContact* find(const RosterEntry& entry);
+  /// The contact of an entry; null: there is none.
   const RosterContact* find(const RosterEntry& entry) const;
   /// All contacts by key_of.
   const std::map<std::uint64_t, RosterContact>& all() const { return contacts_; }
   /// The addresses of those that are there.
   std::set<std::string> reached() const;
-  /// Those that are gone or suspected, for longest first.
+  /// Contacts that are gone or suspected, for longest first.
   std::vector<const RosterContact*> away() const;
 
   /// All are probed by now.

@@ -17,6 +17,7 @@ namespace sotto::sites {
 
 /// What becomes of a node that asks who is there.
 struct JoinVerdict {
+  /// The outcome of a look at those that answered.
   enum class Kind : std::uint8_t {
     waits,      ///< it does not know enough yet
     joins,      ///< it takes part, in place of those that are `replaced`
@@ -56,6 +57,7 @@ class RosterJoining {
 
 /// What other processes of a node's name mean for it.
 struct NamesakeVerdict {
+  /// The outcome for this node.
   enum class Kind : std::uint8_t {
     nothing,    ///< there is none, or the node is to go on as it is
     outlived,   ///< some are no more, which its entry is to say

@@ -21,6 +21,7 @@ namespace sotto::sites {
 
 class PushSumModel {
  public:
+  /// Holds nothing until begin() or load(); z and `ops` outlive the object.
   PushSumModel(std::span<float> z, const Ops& ops);
 
   const Ops& ops() const { return *ops_; }

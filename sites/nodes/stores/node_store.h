@@ -15,6 +15,7 @@
 namespace sotto {
 
 struct NodeStore {
+  /// Seals what it writes with the run's key.
   NodeStore(std::shared_ptr<SharedStore> store, const RunKey& key)
       : entries(std::move(store)), leases(entries, key), runs(entries, key) {}
   NodeStore(const NodeStore&) = delete;

@@ -31,6 +31,7 @@ class StoredEntries {
   /// The least mark of a value, as 0 is that of none.
   static constexpr std::uint64_t kMarkOfAny = 2;
 
+  /// Entries of this store.
   explicit StoredEntries(std::shared_ptr<SharedStore> store) : store_(std::move(store)) {}
 
   /// The value of a key, of `most` bytes at most before it was sealed. A fault: the store does not

@@ -438,8 +438,7 @@ TEST_CASE("core: who gives all that a parcel may hold is named, and nobody who p
   // 4 hears of it by way of 0 alone.
   SiteNetworkOptions options = quadratic(5, 0.01);
   options.edge = [](std::size_t from, std::size_t to) {
-    const std::size_t other = from == 4 ? to : from;
-    return from != to && (from != 4 && to != 4 ? true : other == 0);
+    return from != to && ((from != 4 && to != 4) || from == 0 || to == 0);
   };
   bool lying = false;
   Liars scene(options, {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
@@ -467,10 +466,8 @@ TEST_CASE("core: who gives all that a parcel may hold is named, and nobody who p
     scene.rounds(10);
     for (const std::size_t i : {0U, 1U, 2U}) {
       named[i] = named[i] || scene.seen(i, 3).habit == PeerHabit::gives;
-      CHECK(accused(i).size() <= 1);
-      CHECK((accused(i).empty() || accused(i).front() == 3));
+      CHECK((accused(i).empty() || accused(i) == std::vector<std::size_t>{3}));
     }
-    CHECK(accused(4).empty());
   }
   CHECK(named == std::vector<bool>(3, true));
   CHECK(scene.network.state(0).mass < 5);  // once it is named its mass does not count
