@@ -122,7 +122,7 @@ def test_each_status_has_its_exception():
     statuses = {
         name.removeprefix("SOTTO_").lower(): number
         for name, number in NUMBERS.items()
-        if not name.startswith(("SOTTO_SITE_", "SOTTO_EPOCH_"))
+        if not name.startswith(("SOTTO_SITE_", "SOTTO_ELASTIC_"))
     }
     library = _library.library
     library.sotto_status_name.restype = ctypes.c_char_p
