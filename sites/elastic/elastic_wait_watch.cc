@@ -7,19 +7,17 @@
 
 namespace sotto {
 
-using WaitKind = ElasticWait::Kind;
-
 bool ElasticWaitWatch::due(Time now) const {
   const Time lasted = now - since_;
   switch (kind_) {
-    case WaitKind::quorum:
-    case WaitKind::nodes:
+    case ElasticWait::Kind::quorum:
+    case ElasticWait::Kind::nodes:
       return lasted >= kTellAfter && (!told_ || now - *told_ >= kTellAgain);
-    case WaitKind::nobody:
-    case WaitKind::key:
-    case WaitKind::admission:
+    case ElasticWait::Kind::nobody:
+    case ElasticWait::Kind::key:
+    case ElasticWait::Kind::admission:
       return lasted >= kTellAdmissionAfter && (!told_ || now - *told_ >= kTellAgain);
-    case WaitKind::newcomer:
+    case ElasticWait::Kind::newcomer:
       return lasted >= kTellAfter && !told_ &&
              (!newcomer_told_ || now - *newcomer_told_ >= kNewcomerAgain);
     default:
@@ -33,7 +31,7 @@ std::optional<SiteEvent> ElasticWaitWatch::follow(const ElasticWait& wait, Time 
     since_ = now;
     told_.reset();
   }
-  const bool goes_on = kind_ == WaitKind::none || kind_ == WaitKind::others;
+  const bool goes_on = kind_ == ElasticWait::Kind::none || kind_ == ElasticWait::Kind::others;
   if (goes_on && open_) {
     const double seconds = std::chrono::duration<double>(now - open_since_).count();
     return SiteEvent{.level = SiteEvent::Level::info,
@@ -48,7 +46,7 @@ std::optional<SiteEvent> ElasticWaitWatch::follow(const ElasticWait& wait, Time 
   told_ = now;
   open_since_ = open_ ? open_since_ : since_;
   open_ = kind_;
-  const bool usual = kind_ == WaitKind::newcomer;
+  const bool usual = kind_ == ElasticWait::Kind::newcomer;
   if (usual) {
     newcomer_told_ = now;
   }
