@@ -98,8 +98,7 @@ Status KeyedLink::Shared::take_keys(std::size_t batch, std::span<const std::uint
     }
   }
   std::ranges::sort(sorted);
-  const auto [repeated, end] = std::ranges::unique(sorted);
-  sorted.erase(repeated, end);
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   std::size_t room = memory.capacity() - memory.size();
   room -= std::min(room, sorted.size());
   for (const std::uint64_t key : given) {
