@@ -126,8 +126,13 @@ inline bool must_be_named(const FaultPlan& plan, const PlannedLie& lie) {
   const bool sums = plan.exchange == sites::MixingKind::secure_mean;
   switch (lie.kind) {
     case LieKind::takes:
-    case LieKind::swallows:
-      return lasts;
+    case LieKind::swallows: {
+      // A site that has not met all others sends nothing to a sum; one that garbles is met by none.
+      const bool excused = sums && std::ranges::any_of(plan.lies, [](const PlannedLie& other) {
+                             return other.kind == LieKind::garbles;
+                           });
+      return lasts && !excused;
+    }
     case LieKind::denies:
       return lasts;
     case LieKind::mints:
