@@ -50,8 +50,12 @@ void ElasticLinks::follow_list() {
 void ElasticLinks::take(ChannelEvent event, EpochMember* member) {
   if (event.kind == ChannelEvent::Kind::up) {
     follow_list();
+    const auto name = names_.find(event.peer);
+    if (name == names_.end()) {
+      return;  // it has just left the list, and its channel ends
+    }
     Link& link = links_[event.peer];
-    link = {.name = names_[event.peer], .hello = {}, .told_other = false, .said = {}};
+    link = {.name = name->second, .hello = {}, .told_other = false, .said = {}};
     say_hello(event.peer, link, hello_of(member));
     return;
   }
