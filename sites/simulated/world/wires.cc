@@ -274,19 +274,23 @@ void Wires::on_dial(const Dialing& dialing) {
 void Wires::on_connected(const Dialing& dialing) {
   const auto [process, peer] = dialing;
   processes_[process].dialing[static_cast<std::size_t>(peer)] = 0;
+  const Rank site = processes_[process].site;
+  if (may_connect(process, peer)) {
+    // The newest connection of a key counts. A site that hears of the other's end goes on, and may
+    // die of a fault that is due then.
+    const ProcessId other = newest_[static_cast<std::size_t>(peer)];
+    if (const ConnectionId old = processes_[other].connection[static_cast<std::size_t>(site)];
+        old != kNoConnection) {
+      close(other, old, 0);
+    }
+  }
   if (!may_connect(process, peer)) {
     if (processes_[process].connection[static_cast<std::size_t>(peer)] == kNoConnection) {
       redial(process, peer, 0);
     }
     return;
   }
-  const Rank site = processes_[process].site;
   const ProcessId other = newest_[static_cast<std::size_t>(peer)];
-  // The newest connection of a key counts.
-  if (const ConnectionId old = processes_[other].connection[static_cast<std::size_t>(site)];
-      old != kNoConnection) {
-    close(other, old, 0);
-  }
   const ConnectionId id = ++last_;
   Connection& joined = connections_[id];
   joined.ends[0].process = process;
