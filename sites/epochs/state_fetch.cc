@@ -96,10 +96,11 @@ void StateFetch::choose(EpochTime now, EpochTime patience) {
 }
 
 bool StateFetch::take(const EpochNode& from, const PieceMessage& piece, EpochTime now) {
-  const auto donor = donors_.find(from);
-  if (piece.step != wanted_ || done_ || donor == donors_.end()) {
+  if (piece.step != wanted_ || done_) {
     return false;
   }
+  // A donor that was given up and forgotten may have been slow: what it sends is as good.
+  const auto donor = donors_.try_emplace(from, Donor{.step = piece.step}).first;
   donor->second.heard = now;
   if (count_ > 0 && (piece.root != root_ || piece.count != count_)) {
     donor->second.differs = true;

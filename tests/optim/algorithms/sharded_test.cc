@@ -2,6 +2,8 @@
 #include <sotto/optim/algorithms/sharded.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <random>
@@ -19,6 +21,7 @@
 #include "optim/cluster.h"
 #include "optim/noise.h"
 #include "optim/saved_state.h"
+#include "support/seed.h"
 
 namespace sotto::test::sharded_test {
 
@@ -26,7 +29,7 @@ namespace {
 
 /// A drawn case: some nodes, a model that they rarely divide, and compressors.
 struct Drawn {
-  std::uint64_t seed = std::random_device()();
+  std::uint64_t seed = drawn_seed();
   std::mt19937_64 random{seed};
   std::size_t nodes = 1 + random() % 9;
   std::size_t dimension = 1 + random() % 300;

@@ -59,6 +59,17 @@ TEST_CASE("epochs: a copy is whole with its last piece, whatever their order") {
   CHECK(fetch.finish() == bytes);
 }
 
+TEST_CASE("epochs: the piece of a donor that was given up and forgotten counts") {
+  StateFetch fetch = wanting(1'000);
+  const std::vector<std::byte> bytes(10);
+  REQUIRE(fetch.ask(EpochTime(5'000)).size() == 1);
+  fetch.forget([](const EpochNode&, EpochTime) { return true; });
+  REQUIRE(fetch.donors().empty());
+  CHECK(fetch.take(kDonor, {7, xxh3_128(bytes), 1, 0, bytes}, EpochTime(20'000)));
+  CHECK(fetch.donors().at(kDonor).heard == EpochTime(20'000));
+  CHECK(fetch.finish() == bytes);
+}
+
 TEST_CASE("epochs: a newcomer fetches the newest copy that is offered, unless it has pieces") {
   StateFetch fetch = wanting(1'000);
   fetch.hear({"b", 1, 0}, {.step = 9, .oldest = 3, .copy = 4}, EpochTime(2));
