@@ -76,7 +76,7 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
     }
     sum->know(names);
   }
-  outbox_.rearrange(moves.to, Mixing::kNobody);
+  outbox_.rearrange(moves.to);
 }
 
 // A round.

@@ -17,7 +17,7 @@ constexpr std::uint32_t kMostSavedPeers = 4096;
 
 /// Where the first `count` peers are when one was added to them.
 std::vector<std::size_t> places(std::size_t count) {
-  std::vector<std::size_t> from(count, Mixing::kNobody);
+  std::vector<std::size_t> from(count, kNobody);
   std::iota(from.begin(), from.end() - 1, std::size_t{0});
   return from;
 }
