@@ -21,6 +21,11 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
           .purpose = Purpose::quantize};
 }
 
+SiteMixing mixing_of(SiteSetup& setup) {
+  admit(setup);
+  return make_mixing(setup);
+}
+
 /// A site that has not begun.
 SiteSelf self_of(SiteSetup setup) {
   SiteSelf self;
@@ -33,7 +38,7 @@ SiteSelf self_of(SiteSetup setup) {
 }  // namespace
 
 Site::Site(SiteSetup setup)
-    : mixing_(admit(setup)),
+    : mixing_(mixing_of(setup)),
       self_(self_of(std::move(setup))),
       beginning_(self_.setup.rounds),
       leaving_(self_, peers_, mixing_.mass),

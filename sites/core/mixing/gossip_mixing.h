@@ -38,8 +38,8 @@ namespace sotto::sites {
 
 class GossipMixing final : public Mixing, public PublicCopies {
  public:
-  /// Use admit (site_admission.h), which validates both. `rule` is make_aggregation's; empty: the
-  /// average.
+  /// Use make_mixing (site_mixing.h), of a setup that was validated. `rule` is make_aggregation's;
+  /// empty: the average.
   explicit GossipMixing(MixingSetup setup, const std::string& rule = {});
 
   std::size_t max_payload() const override;
