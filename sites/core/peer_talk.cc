@@ -36,21 +36,30 @@ Status PeerTalk::receive(std::size_t peer, const SharedBytes& message) {
     return {};
   }
   if (!parsed) {
-    return handshake_.offence(peer, parsed.status().fault(), parsed.status().message());
+    return offence(peer, parsed.status().fault(), parsed.status().message());
   }
   from.channel.unheard = 0;
-  Status status = std::visit(
-      [&]<typename Said>(const Said& said) {
-        if constexpr (std::is_same_v<Said, Parcel>) {
-          return take(peer, said, message);
-        } else if constexpr (std::is_same_v<Said, Refusal>) {
-          handshake_.take(peer, said);
-          return Status();
-        } else {
-          return take(peer, said);
-        }
-      },
-      *parsed);
+  const auto take_said = [&]<typename Said>(const Said& said) -> Status {
+    if constexpr (std::is_same_v<Said, Hello>) {
+      return take(peer, said);
+    } else if constexpr (std::is_same_v<Said, Refusal>) {
+      handshake_.take(peer, said);
+      return {};
+    } else {
+      // A receipt is about this site's stream, all else about the sender's.
+      constexpr bool kOurs = std::is_same_v<Said, Receipt>;
+      const Incarnation due = kOurs ? self_.incarnation : from.known.incarnation;
+      if (Status status = handshake_.expect(peer, said.incarnation, due); !status.ok()) {
+        return status;
+      }
+      if constexpr (std::is_same_v<Said, Parcel>) {
+        return take(peer, said, message);
+      } else {
+        return take(peer, said);
+      }
+    }
+  };
+  Status status = std::visit(take_said, *parsed);
   // It may wait for a round that was offered while it could not hear of it, or said nothing.
   if (from.up() && from.channel.said < self_.offered) {
     confirm(peer);
@@ -104,12 +113,8 @@ void PeerTalk::answer(std::size_t peer, bool wants_model) {
 
 Status PeerTalk::take(std::size_t peer, const Model& model) {
   Neighbour& from = peers_[peer];
-  if (Status status = handshake_.expect(peer, model.incarnation, from.known.incarnation);
-      !status.ok()) {
-    return status;
-  }
   if (!from.channel.asked) {
-    return handshake_.offence(peer, Fault::unexpected, "a model that it was not asked for");
+    return offence(peer, Fault::unexpected, "a model that it was not asked for");
   }
   from.channel.asked = from.channel.model_due = false;
   // The hello may be some rounds older than the model, which says in which round this site begins.
@@ -122,15 +127,11 @@ Status PeerTalk::take(std::size_t peer, const Model& model) {
 
 Status PeerTalk::take(std::size_t peer, const Parcel& parcel, const SharedBytes& message) {
   Neighbour& from = peers_[peer];
-  if (Status status = handshake_.expect(peer, parcel.incarnation, from.known.incarnation);
-      !status.ok()) {
-    return status;
-  }
   if (!from.heard()) {
-    return handshake_.offence(peer, Fault::unexpected, "a parcel from one that is not heard");
+    return offence(peer, Fault::unexpected, "a parcel from one that is not heard");
   }
   if (Status status = mixing_.model->check_payload(parcel.payload); !status.ok()) {
-    return handshake_.offence(peer, status.fault(), status.message());
+    return offence(peer, status.fault(), status.message());
   }
   switch (from.in.arrive(parcel, message, self_.setup.window)) {
     case InStream::Arrival::kept:
@@ -143,39 +144,33 @@ Status PeerTalk::take(std::size_t peer, const Parcel& parcel, const SharedBytes&
     case InStream::Arrival::repeated:
       return {};
     case InStream::Arrival::gap:
-      return handshake_.offence(
-          peer, Fault::unexpected,
-          fmt::format("parcel {} after {}", parcel.sequence, from.in.received()));
+      return offence(peer, Fault::unexpected,
+                     fmt::format("parcel {} after {}", parcel.sequence, from.in.received()));
     case InStream::Arrival::old_round:
-      return handshake_.offence(
-          peer, Fault::unexpected,
-          fmt::format("a parcel of round {} after a later one", parcel.round));
+      return offence(peer, Fault::unexpected,
+                     fmt::format("a parcel of round {} after a later one", parcel.round));
     case InStream::Arrival::too_many:
-      return handshake_.offence(peer, Fault::unexpected,
-                                fmt::format("more than {} parcels at once", self_.setup.window));
+      return offence(peer, Fault::unexpected,
+                     fmt::format("more than {} parcels at once", self_.setup.window));
   }
   return {};
 }
 
 Status PeerTalk::take(std::size_t peer, const Receipt& receipt) {
   Neighbour& from = peers_[peer];
-  if (Status status = handshake_.expect(peer, receipt.incarnation, self_.incarnation);
-      !status.ok()) {
-    return status;
-  }
   if (receipt.applied < from.out.receipts() || receipt.applied >= from.out.next()) {
-    return handshake_.offence(peer, Fault::unexpected,
-                              fmt::format("a receipt for parcel {} of {} … {}", receipt.applied,
-                                          from.out.receipts(), from.out.next() - 1));
+    return offence(peer, Fault::unexpected,
+                   fmt::format("a receipt for parcel {} of {} … {}", receipt.applied,
+                               from.out.receipts(), from.out.next() - 1));
   }
   if (receipt.round < from.known.round) {
-    return handshake_.offence(peer, Fault::unexpected,
-                              fmt::format("round {} after {}", receipt.round, from.known.round));
+    return offence(peer, Fault::unexpected,
+                   fmt::format("round {} after {}", receipt.round, from.known.round));
   }
   if (receipt.own_steps > self_.setup.communication_interval) {
-    return handshake_.offence(peer, Fault::unexpected,
-                              fmt::format("{} steps in a round of {}", receipt.own_steps,
-                                          self_.setup.communication_interval));
+    return offence(peer, Fault::unexpected,
+                   fmt::format("{} steps in a round of {}", receipt.own_steps,
+                               self_.setup.communication_interval));
   }
   from.channel.own_steps = receipt.own_steps;
   from.confirmed(receipt.applied);
@@ -189,33 +184,24 @@ Status PeerTalk::take(std::size_t peer, const Receipt& receipt) {
 }
 
 Status PeerTalk::take(std::size_t peer, const SumKey& key) {
-  if (Status status = handshake_.expect(peer, key.incarnation, peers_[peer].known.incarnation);
-      !status.ok()) {
-    return status;
-  }
   SecureSum* sum = mixing_.sum();
   if (sum == nullptr || std::exchange(peers_[peer].channel.keyed, true)) {
-    return handshake_.offence(peer, Fault::unexpected, "a key for sums that is not wanted");
+    return offence(peer, Fault::unexpected, "a key for sums that is not wanted");
   }
   if (!sum->take_key(peer, key.key)) {
-    return handshake_.offence(peer, Fault::unexpected,
-                              "a key for sums that everybody could have made");
+    return offence(peer, Fault::unexpected, "a key for sums that everybody could have made");
   }
   return {};
 }
 
 Status PeerTalk::take(std::size_t peer, const Unmask& question) {
-  if (Status status = handshake_.expect(peer, question.incarnation, peers_[peer].known.incarnation);
-      !status.ok()) {
-    return status;
-  }
   SecureSum* sum = mixing_.sum();
   if (sum == nullptr || !peers_[peer].told()) {
-    return handshake_.offence(peer, Fault::unexpected, "a question about a sum that is not made");
+    return offence(peer, Fault::unexpected, "a question about a sum that is not made");
   }
   auto revealed = sum->answer(peer, question);
   if (!revealed) {
-    return handshake_.offence(peer, revealed.status().fault(), revealed.status().message());
+    return offence(peer, revealed.status().fault(), revealed.status().message());
   }
   if (*revealed) {
     tell({{peer, {.round = question.round, .revealed = std::move(**revealed)}}});
@@ -224,13 +210,9 @@ Status PeerTalk::take(std::size_t peer, const Unmask& question) {
 }
 
 Status PeerTalk::take(std::size_t peer, const Masks& answer) {
-  if (Status status = handshake_.expect(peer, answer.incarnation, peers_[peer].known.incarnation);
-      !status.ok()) {
-    return status;
-  }
   SecureSum* sum = mixing_.sum();
   if (sum == nullptr) {
-    return handshake_.offence(peer, Fault::unexpected, "masks for a sum that is not made");
+    return offence(peer, Fault::unexpected, "masks for a sum that is not made");
   }
   note_answer(peers_[peer], answer.round);
   sum->take(peer, answer);

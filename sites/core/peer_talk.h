@@ -61,6 +61,7 @@ class PeerTalk {
 
  private:
   Status take(std::size_t peer, const Hello& hello);
+  // What comes after the hello, of the incarnation that is due.
   Status take(std::size_t peer, const Model& model);
   /// The parcel's payload is a part of `message`.
   Status take(std::size_t peer, const Parcel& parcel, const SharedBytes& message);
