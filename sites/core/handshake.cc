@@ -43,9 +43,8 @@ Result<std::optional<Verdict>> Handshake::take(std::size_t peer, const Hello& he
     from.trouble = "its settings are not those of this site";
     return std::optional<Verdict>();
   }
-  const Verdict verdict =
-      judge(hello, from.known, {.incarnation = self_.incarnation, .past = &self_.past}, from.out,
-            from.in);
+  const Verdict verdict = judge(
+      hello, from.known, {.incarnation = self_.incarnation, .past = self_.past}, from.out, from.in);
   switch (verdict) {
     case Verdict::agreed:
     case Verdict::newcomer:
