@@ -24,6 +24,7 @@ namespace sotto::sites {
 /// Words of a parcel besides those of the model: each is 1 before it is masked.
 inline constexpr std::size_t kSentinels = 4;
 
+/// What stands in front of the masked words.
 struct MaskedHeader {
   /// What a parcel says about another member.
   struct Entry {
