@@ -4,7 +4,7 @@
 
 #include <sotto/sites/core/lower_median.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing/mixing.h>
+#include <sotto/sites/core/places.h>
 
 namespace sotto::sites {
 
@@ -15,7 +15,7 @@ void Beginning::take_over(std::size_t giver, Round round) {
 
 void Beginning::rearrange(std::span<const std::size_t> place) {
   if (giver_) {
-    giver_ = place[*giver_] == Mixing::kNobody ? std::nullopt : std::optional(place[*giver_]);
+    giver_ = place[*giver_] == kNobody ? std::nullopt : std::optional(place[*giver_]);
   }
 }
 

@@ -30,7 +30,7 @@ class Beginning {
   void take_over(std::size_t giver, Round round);
   /// A state of this round was loaded, and need not be the last: the site's own word is one more.
   void disown(Round round) { own_ = round; }
-  /// The list of peers changed: a peer at `place[k]` was at k, and one at Mixing::kNobody has gone.
+  /// The list of peers changed: a peer at `place[k]` was at k, and one at kNobody has gone.
   void rearrange(std::span<const std::size_t> place);
   /// The site gives up what it was: nothing was taken over.
   void give_up();

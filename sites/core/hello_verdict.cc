@@ -19,7 +19,7 @@ Verdict judge_streams(const Hello& hello, const Self& self, const OutStream& out
   if (out.receipts() == 0 && in.received() == 0) {
     return Verdict::agreed;
   }
-  const bool knew = hello.yours == 0 || self.past->find(hello.yours) != nullptr;
+  const bool knew = hello.yours == 0 || self.past.find(hello.yours) != nullptr;
   return knew ? Verdict::stale : Verdict::undecided;
 }
 

@@ -57,8 +57,8 @@ struct Acquaintance {
 
 /// This site in the present.
 struct Self {
-  Incarnation incarnation = 0;
-  const Past* past = nullptr;
+  Incarnation incarnation;
+  const Past& past;
 };
 
 /// The decision on a hello.

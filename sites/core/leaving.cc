@@ -1,18 +1,16 @@
 #include <sotto/sites/core/leaving.h>
 
-#include <optional>
-
 #include <sotto/sites/core/message.h>
 
 namespace sotto::sites {
 
-bool Leaving::hand_over() {
+std::optional<std::size_t> Leaving::hand_over() {
   if (mass_ == nullptr || self_.phase == SitePhase::waiting || self_.outdated || bequest_.given()) {
-    return false;
+    return std::nullopt;
   }
-  const std::optional<std::size_t> heir = choose_heir(peers_, self_.round, window_);
+  const std::optional<std::size_t> heir = choose_heir(peers_, self_.round, self_.setup.window);
   if (!heir) {
-    return false;
+    return std::nullopt;
   }
   const LastParcel last = mass_->hand_over();
   self_.round = self_.offered = self_.round + 1;
@@ -20,11 +18,7 @@ bool Leaving::hand_over() {
       {.round = self_.offered, .mass = last.mass, .payload = last.payload}, false);
   bequest_.give(peers_[*heir].entry.name, number);
   self_.phase = SitePhase::waiting;
-  outbox_.send(*heir, encode(Parcel{.incarnation = self_.incarnation,
-                                    .sequence = number,
-                                    .round = self_.offered,
-                                    .payload = *last.payload}));
-  return true;
+  return heir;
 }
 
 Status Leaving::begins_anew(const Neighbour& peer) {

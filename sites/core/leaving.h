@@ -4,27 +4,27 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include <sotto/base/status.h>
 #include <sotto/sites/core/bequest.h>
 #include <sotto/sites/core/mixing/mass_flow.h>
 #include <sotto/sites/core/neighbours.h>
-#include <sotto/sites/core/outbox.h>
 #include <sotto/sites/core/site_self.h>
 
 namespace sotto::sites {
 
 class Leaving {
  public:
-  /// All outlive the object; `mass` is null where no mass moves. A peer gets at most `window`
-  /// parcels at a time.
-  Leaving(SiteSelf& self, Neighbours& peers, Outbox& outbox, MassFlow* mass, std::size_t window)
-      : self_(self), peers_(peers), outbox_(outbox), mass_(mass), window_(window) {}
+  /// All outlive the object; `mass` is null where no mass moves.
+  Leaving(SiteSelf& self, Neighbours& peers, MassFlow* mass)
+      : self_(self), peers_(peers), mass_(mass) {}
 
   /// What was given, and whether it came.
   const Bequest& bequest() const { return bequest_; }
-  /// As Site::hand_over.
-  bool hand_over();
+  /// As Site::hand_over, but that the parcel, which is the heir's latest, has yet to be sent.
+  /// Returns the heir; no value: nothing was handed over.
+  std::optional<std::size_t> hand_over();
   /// A peer has begun anew, and nothing that it was sent is there any more. If it is the heir and
   /// has not confirmed the gift, the site takes that back, and goes on.
   Status begins_anew(const Neighbour& peer);
@@ -34,9 +34,7 @@ class Leaving {
  private:
   SiteSelf& self_;
   Neighbours& peers_;
-  Outbox& outbox_;
   MassFlow* mass_;
-  std::size_t window_;
   Bequest bequest_;
 };
 

@@ -7,9 +7,8 @@
 //   refusal  2, reason u8 (1 other settings, 2 stale, 3 already running, 4 broke a rule), text
 //   model    3, incarnation u64, round u64, d floats
 //   parcel   4, incarnation u64, sequence u64, round u64, payload (docs/sites.md)
-//   receipt  5, incarnation u64, applied u64, round u64, own steps u32, flags u8 (1: wants the
-//   whole
-//            copy)
+//   receipt  5, incarnation u64, applied u64, round u64, own steps u32, flags u8 (1: wants
+//            the whole copy)
 // and where sites sum in secret (secure_sum.h):
 //   sum key  6, incarnation u64, public key 32 bytes
 //   unmask   7, incarnation u64, round u64, number of sites u16, their ids u64, ascending

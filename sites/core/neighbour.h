@@ -41,7 +41,7 @@ struct PeerChannel {
   bool model_due = false;    ///< the peer's hello promised that model
   bool joining = false;      ///< the peer has got our model, and has not begun yet
   bool keyed = false;        ///< the peer's key for sums has come
-  bool questioned = false;   ///< the peer was asked in the latest sum
+  Round questioned = 0;      ///< round of the latest sum, if the peer was asked in it; 0: not
   bool answered = false;     ///< the peer has answered in that sum, in time or not
   bool hears_us = false;     ///< the peer's hello says that it takes in what we send
   bool tells_us = false;     ///< the peer's hello says that it sends to us

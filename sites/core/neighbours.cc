@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <sotto/sites/core/mixing/mixing.h>
+#include <sotto/sites/core/places.h>
 
 namespace sotto::sites {
 namespace {
@@ -43,8 +43,8 @@ std::vector<std::size_t> Neighbours::missing_from(const std::vector<SitePeer>& l
 }
 
 Neighbours::Moves Neighbours::update(const std::vector<SitePeer>& list) {
-  Moves moves = {.from = std::vector<std::size_t>(list.size(), Mixing::kNobody),
-                 .to = std::vector<std::size_t>(listed_.size(), Mixing::kNobody)};
+  Moves moves = {.from = std::vector<std::size_t>(list.size(), kNobody),
+                 .to = std::vector<std::size_t>(listed_.size(), kNobody)};
   std::vector<Neighbour> next(list.size());
   for (std::size_t k = 0; k < list.size(); ++k) {
     const std::size_t old = place_of(listed_, list[k].name);
@@ -60,7 +60,7 @@ Neighbours::Moves Neighbours::update(const std::vector<SitePeer>& list) {
     next[k].entry = list[k];
   }
   for (std::size_t k = 0; k < listed_.size(); ++k) {
-    if (moves.to[k] == Mixing::kNobody) {
+    if (moves.to[k] == kNobody) {
       former_.push_back(std::move(listed_[k]));
     }
   }

@@ -43,7 +43,7 @@ class Neighbours {
   std::vector<std::size_t> changed_by(const std::vector<SitePeer>& list) const;
   /// Places of the peers that are not in that list.
   std::vector<std::size_t> missing_from(const std::vector<SitePeer>& list) const;
-  /// How a new list stands to the one before; Mixing::kNobody for a place that there is not.
+  /// How a new list stands to the one before; kNobody for a place that there is not.
   struct Moves {
     std::vector<std::size_t> from;  ///< by new place: the old one
     std::vector<std::size_t> to;    ///< by old place: the new one

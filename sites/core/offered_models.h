@@ -18,7 +18,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/ids.h>
-#include <sotto/sites/core/mixing/mixing.h>
+#include <sotto/sites/core/places.h>
 #include <sotto/sites/core/pull_bound.h>
 
 namespace sotto::sites {
@@ -69,10 +69,9 @@ class OfferedModels {
     models_.clear();
     return chosen;
   }
-  /// The list of peers changed: a peer at `place[k]` was at k, and one at Mixing::kNobody has gone.
+  /// The list of peers changed: a peer at `place[k]` was at k, and one at kNobody has gone.
   void rearrange(std::span<const std::size_t> place) {
-    std::erase_if(models_,
-                  [&](const OfferedModel& model) { return place[model.peer] == Mixing::kNobody; });
+    std::erase_if(models_, [&](const OfferedModel& model) { return place[model.peer] == kNobody; });
     for (OfferedModel& model : models_) {
       model.peer = place[model.peer];
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/places.h>
 
 namespace sotto::sites {
 
@@ -44,9 +45,9 @@ class Outbox {
   }
   /// Drops everything.
   void clear() { waiting_.clear(); }
-  /// Peer k is at place[k] from now on; what waits for one that is at `nowhere` is dropped.
-  void rearrange(std::span<const std::size_t> place, std::size_t nowhere) {
-    std::erase_if(waiting_, [&](const Released& one) { return place[one.peer] == nowhere; });
+  /// Peer k is at place[k] from now on; what waits for one at kNobody is dropped.
+  void rearrange(std::span<const std::size_t> place) {
+    std::erase_if(waiting_, [&](const Released& one) { return place[one.peer] == kNobody; });
     for (Released& one : waiting_) {
       one.peer = place[one.peer];
     }

@@ -124,7 +124,8 @@ class InStream {
   void apply_first(double mass);
   /// Drops pending parcels; the sender sends them again.
   void drop_pending();
-  /// Notes that the applied parcels are now durable.
+  /// The state that is written next has the applied parcels, and nothing leaves before: they count
+  /// as durable.
   void make_durable() { durable_ = applied_; }
 
   /// Appends how far the stream has come.

@@ -112,16 +112,6 @@ void PullBound::pulled(std::size_t peer, double distance) {
   }
 }
 
-void PullBound::rearrange(std::span<const std::size_t> from) {
-  std::vector<Pulls> next(from.size());
-  for (std::size_t k = 0; k < from.size(); ++k) {
-    if (from[k] < pulls_.size()) {
-      next[k] = std::move(pulls_[from[k]]);
-    }
-  }
-  pulls_ = std::move(next);
-}
-
 Status PullBound::load(ByteReader& in) {
   step_ = in.read<double>();
   steps_ = step_ > 0;

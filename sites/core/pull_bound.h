@@ -30,6 +30,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/mixing_kind.h>
+#include <sotto/sites/core/places.h>
 
 namespace sotto::sites {
 
@@ -108,7 +109,7 @@ class PullBound {
   /// Notes the length of a neighbour's pull, before it was cut: once a round for each.
   void pulled(std::size_t peer, double distance);
   /// As Mixing::rearrange.
-  void rearrange(std::span<const std::size_t> from);
+  void rearrange(std::span<const std::size_t> from) { follow_list(pulls_, from); }
   /// S
   double longest_step() const { return step_; }
 

@@ -21,42 +21,42 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
           .purpose = Purpose::quantize};
 }
 
+SiteMixing mixing_of(SiteSetup& setup) {
+  admit(setup);
+  return make_mixing(setup);
+}
+
+/// A site that has not begun.
+SiteSelf self_of(SiteSetup setup) {
+  SiteSelf self;
+  self.incarnation = setup.incarnation;
+  self.planned = setup.communication_interval;
+  self.setup = std::move(setup);
+  return self;
+}
+
 }  // namespace
 
 Site::Site(SiteSetup setup)
-    : mixing_(admit(setup)),
-      setup_(std::move(setup)),
-      self_{.name = setup_.name,
-            .incarnation = setup_.incarnation,
-            .planned = setup_.communication_interval},
-      beginning_(setup_.rounds),
-      leaving_(self_, peers_, outbox_, mixing_.mass, setup_.window),
-      talk_({.setup = setup_,
-             .self = self_,
-             .peers = peers_,
-             .outbox = outbox_,
-             .mixing = mixing_,
-             .models = models_,
-             .leaving = leaving_,
-             .sum_round = sum_round_}) {
-  if (setup_.outer_step_rule && !setup_.observer) {
-    outer_.emplace(*setup_.outer_step_rule, setup_.layout, setup_.parameters.size(), *setup_.ops);
+    : mixing_(mixing_of(setup)),
+      self_(self_of(std::move(setup))),
+      beginning_(self_.setup.rounds),
+      leaving_(self_, peers_, mixing_.mass),
+      talk_(self_, peers_, mixing_, models_, leaving_) {
+  if (self_.setup.outer_step_rule && !self_.setup.observer) {
+    outer_.emplace(*self_.setup.outer_step_rule, self_.setup.layout, self_.setup.parameters.size(),
+                   *self_.setup.ops);
   }
-  update_peers(setup_.peers);
+  update_peers(self_.setup.peers);
 }
 
 // What happens to it.
 
-void Site::peer_down(std::size_t peer) {
-  peers_[peer].hang_up();
-  outbox_.drop(peer);
-}
-
 void Site::update_peers(const std::vector<SitePeer>& peers) {
-  admit_peers(peers, setup_.exchange);
+  admit_peers(peers, self_.setup.exchange);
   std::vector<SitePeer> list = peers;
   for (SitePeer& entry : list) {
-    entry.tells = entry.tells && !setup_.observer;
+    entry.tells = entry.tells && !self_.setup.observer;
   }
   for (const std::size_t k : peers_.changed_by(list)) {
     talk_.close(k);  // its hello said otherwise
@@ -76,110 +76,15 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
     }
     sum->know(names);
   }
-  outbox_.rearrange(moves.to, Mixing::kNobody);
+  talk_.rearrange(moves.to);
 }
 
 // A round.
 
-bool Site::try_begin(bool waited) {
-  if (self_.outdated) {
-    give_up();
-  }
-  if (self_.phase != SitePhase::waiting) {
-    return true;
-  }
-  if (!self_.trained && !models_.empty() && (waited || !may_hear_second_model())) {
-    take_over_model();
-  }
-  if (!self_.trained && !models_.empty()) {
-    return false;
-  }
-  if (self_.trained && !waited && beginning_.doubtful() && !peers_.has_second_opinion()) {
-    return false;
-  }
-  bool all_there = true;
-  bool begun = false;
-  for (const Neighbour& peer : peers_) {
-    if (!self_.trained && peer.up() && peer.channel.model_due) {
-      return false;
-    }
-    all_there = all_there && (peer.up() || !peer.entry.hears);
-    begun = begun || (peer.heard() && peer.known.round > 0);
-  }
-  if (self_.trained || begun || all_there || waited) {
-    begin();
-  }
-  return self_.phase != SitePhase::waiting;
-}
-
-bool Site::may_hear_second_model() const {
-  for (std::size_t k = 0; k < peers_.size(); ++k) {
-    const Neighbour& peer = peers_[k];
-    const bool may = peer.up() ? peer.channel.model_due && !models_.full()
-                               : !peer.refused.has_value() && !models_.enough();
-    if (peer.entry.hears && may && !models_.has(k)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-void Site::take_over_model() {
-  const OfferedModel model = models_.choose(setup_.parameters);
-  if (outer_) {
-    outer_->begin(setup_.parameters);  // where the site goes back to, should this one be spoilt
-  }
-  keep_model();
-  conduct_.took_over(peers_[model.peer], distance_between(model.values, setup_.parameters));
-  setup_.ops->copy(model.values, setup_.parameters);
-  self_.trained = true;
-  beginning_.take_over(model.peer, model.round);
-}
-
-void Site::begin() {
-  mixing_.model->begin();
-  if (outer_) {
-    outer_->begin(setup_.parameters);
-  }
-  self_.minted += 1;
-  if (self_.trained) {
-    self_.round = settled_round();
-  }
-  const Pace pace = pace_of(self_, setup_);
-  for (Neighbour& peer : peers_) {
-    peer.lead.meet(pace.behind(peer), setup_.window);
-  }
-  self_.phase = SitePhase::training;
-}
-
-void Site::give_up() {
-  self_.past.add({self_.incarnation, setup_.life});
-  self_.incarnation = setup_.incarnation;
-  ++self_.resets;
-  mixing_.model->give_up();
-  for (std::size_t k = 0; k < peers_.size(); ++k) {
-    mixing_.model->forget(k);
-    talk_.close(k);
-    // What still comes on its channel is about the incarnation that is gone.
-    peers_[k].hang_up();
-    peers_[k].agreed = peers_[k].claims_newer = false;
-  }
-  peers_.begin_anew();
-  self_.offered = 0;
-  self_.trained = false;
-  beginning_.give_up();
-  models_.clear();
-  conduct_.give_up();
-  self_.loaded = self_.outdated = false;
-  sum_round_.give_up();
-  steps_ = 0;
-  self_.phase = SitePhase::waiting;
-}
-
 Status Site::step(std::span<const float> gradient) {
   check(self_.phase == SitePhase::training, "a site steps between try_begin and offer");
-  check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
-  const Round number = self_.round * setup_.communication_interval + steps_;
+  check(gradient.size() == self_.setup.parameters.size(), "a gradient has the model's dimension");
+  const Round number = self_.round * self_.setup.communication_interval + steps_;
   if (Status status = mixing_.model->step(number, gradient); !status.ok()) {
     return self_.here(status);
   }
@@ -188,7 +93,7 @@ Status Site::step(std::span<const float> gradient) {
 }
 
 void Site::plan_steps(Round steps) {
-  check(steps >= 1 && steps <= setup_.communication_interval, "a round has 1 … H steps");
+  check(steps >= 1 && steps <= self_.setup.communication_interval, "a round has 1 … H steps");
   self_.planned = steps;
 }
 
@@ -204,14 +109,14 @@ Status Site::offer() {
   std::vector<Addressee> to;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     Neighbour& peer = peers_[k];
-    const bool room = peer.out.items().size() < setup_.window;
+    const bool room = peer.out.items().size() < self_.setup.window;
     peer.habits.note_offer(!room && peer.told(), peer.channel.joining);
     if (peer.told() && room && !peer.draining) {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
   }
   if (Status status = mixing_.model->offer(
-          rounding_key(setup_.seed, self_.incarnation, self_.round), peers_.tells(), to);
+          rounding_key(self_.setup.seed, self_.incarnation, self_.round), peers_.tells(), to);
       !status.ok()) {
     return self_.here(status);
   }
@@ -220,7 +125,7 @@ Status Site::offer() {
   self_.offered = self_.round + 1;
   steps_ = 0;
   talk_.post(to);  // before receipts, which say that the round's parcel, if there was one, has gone
-  const Pace pace = pace_of(self_, setup_);
+  const Pace pace = pace_of(self_);
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     peers_[k].in.make_durable();
     Neighbour& peer = peers_[k];
@@ -234,7 +139,7 @@ Status Site::offer() {
 }
 
 Status Site::weigh_steps() {
-  if (steps_ == 0 || setup_.step_weighting == StepWeighting::work) {
+  if (steps_ == 0 || self_.setup.step_weighting == StepWeighting::work) {
     return {};
   }
   double sum = static_cast<double>(self_.planned);
@@ -255,7 +160,7 @@ bool Site::ask_for_sum() {
     return false;
   }
   begin_intake();
-  sum_round_.ask(self_.offered, peers_);
+  sum_round_.ask(peers_);
   auto question = sum->close();
   talk_.tell(sum->answers_due());
   for (std::size_t k = 0; k < peers_.size(); ++k) {
@@ -276,7 +181,7 @@ std::vector<std::size_t> Site::awaited() const {
   if (hope == SumHope::none) {
     return awaited;  // the sooner it is where the others are
   }
-  const Pace pace = pace_of(self_, setup_);
+  const Pace pace = pace_of(self_);
   for (std::size_t k = 0; k < peers_.size() && !self_.outdated; ++k) {
     const Neighbour& peer = peers_[k];
     const bool due = self_.phase == SitePhase::waiting
@@ -316,11 +221,11 @@ Status Site::collect() {
   if (Status status = mixing_.model->mix(peers_.size(), mixed); !status.ok()) {
     return self_.here(status);
   }
-  const bool weighs = setup_.exchange == MixingKind::push_sum && !setup_.observer;
+  const bool weighs = self_.setup.exchange == MixingKind::push_sum && !self_.setup.observer;
   conduct_.end_intake(peers_, mixed,
                       {.offered = self_.offered,
                        .mass = weighs ? std::optional(mixing_.model->mass()) : std::nullopt,
-                       .least_mass = setup_.mass.least,
+                       .least_mass = self_.setup.mass.least,
                        .share = weighs ? mixing_.mass->stepsize() : 1});
   step_outside();
   settled_mass_ = mixing_.model->mass();
@@ -333,11 +238,11 @@ void Site::step_outside() {
   if (!outer_) {
     return;
   }
-  const auto next = outer_->step(self_.round, setup_.parameters);
+  const auto next = outer_->step(self_.round, self_.setup.parameters);
   if (!next.empty() && mixing_.model->move_to(next).ok()) {
-    outer_->arrived(setup_.parameters);
+    outer_->arrived(self_.setup.parameters);
   } else {
-    outer_->begin(setup_.parameters);  // neighbours must not end this site
+    outer_->begin(self_.setup.parameters);  // neighbours must not end this site
   }
 }
 
@@ -353,12 +258,12 @@ void Site::begin_intake() {
   // Where sites sum in secret one sends nothing as long as it has not met all others, as this site
   // may not have either.
   const bool all_send = mixing_.sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
-  const bool timed = setup_.newcomer_s > 0 && time_.lasted > 0;
+  const bool timed = self_.setup.newcomer_s > 0 && time_.lasted > 0;
   conduct_.begin_intake(
-      peers_, pace_of(self_, setup_),
+      peers_, pace_of(self_),
       {.time = time_,
        .all_send = all_send,
-       .newcomer_part = timed ? time_.lasted / setup_.newcomer_s : 1.0 / kNewcomerRounds});
+       .newcomer_part = timed ? time_.lasted / self_.setup.newcomer_s : 1.0 / kNewcomerRounds});
   time_ = {};
 }
 
@@ -381,9 +286,9 @@ bool Site::due(const Neighbour& from, Round round) const {
   // has not waited for us is not waited for.
   if (mixing_.sum() != nullptr) {
     // A sum is of one round. The parcels of a peer that has run far ahead will never be in one.
-    return round <= self_.offered || round > self_.offered + setup_.window;
+    return round <= self_.offered || round > self_.offered + self_.setup.window;
   }
-  const bool ahead = setup_.slack == 0 && round == self_.offered + 1;
+  const bool ahead = self_.setup.slack == 0 && round == self_.offered + 1;
   return !ahead || from.known.round > self_.offered + 1;
 }
 
@@ -396,7 +301,7 @@ void Site::take_in(std::size_t peer) {
       now.theirs = item.round;
     }
   }
-  const double part = from.freshness.part(now, setup_.pull.fresh_of(setup_.exchange));
+  const double part = from.freshness.part(now, self_.setup.pull.fresh_of(self_.setup.exchange));
   while (!from.in.pending().empty() && due(from, from.in.pending().front().round)) {
     const Round theirs = from.in.pending().front().round;
     const auto taken = mixing_.model->take_in(peer, from.in.pending().front().payload,
@@ -424,17 +329,16 @@ Round Site::next_round() const {
   const SecureSum* sum = mixing_.sum();
   return sum == nullptr ? self_.offered
                         : round_after(peers_, self_.offered, sum->least_members(),
-                                      mixing_.mean->counts().lost_in_a_row, setup_.rounds);
-}
-
-Round Site::settled_round() {
-  const std::optional<std::size_t> giver = beginning_.giver();
-  return beginning_.settle(peers_.rounds_but_of(giver), giver ? peers_[*giver].entry.name : "");
+                                      mixing_.mean->counts().lost_in_a_row, self_.setup.rounds);
 }
 
 bool Site::hand_over() {
   check(steps_ == 0 && self_.phase != SitePhase::offered, "a site leaves between two rounds");
-  return leaving_.hand_over();
+  const auto heir = leaving_.hand_over();
+  if (heir) {
+    talk_.send_parcel(*heir, peers_[*heir].out.next() - 1);
+  }
+  return heir.has_value();
 }
 
 // What it is.
@@ -443,7 +347,7 @@ SiteState Site::state() const {
   const MassBalance balance = mixing_.mass == nullptr ? MassBalance() : mixing_.mass->balance();
   return {.round = self_.round,
           .incarnation = self_.incarnation,
-          .life = setup_.life,
+          .life = self_.setup.life,
           .has_model = self_.trained,
           .own_steps = self_.planned,
           .mass = mixing_.model->mass(),
@@ -477,7 +381,7 @@ std::vector<PeerState> Site::peers() const {
 }
 
 std::size_t Site::max_message_bytes() const {
-  return sites::max_message_bytes(setup_.parameters.size(), mixing_.model->max_payload());
+  return sites::max_message_bytes(self_.setup.parameters.size(), mixing_.model->max_payload());
 }
 
 }  // namespace sotto::sites

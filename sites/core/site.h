@@ -74,7 +74,7 @@ class Site final {
   /// The channel to a peer is open; a hello is due.
   void peer_up(std::size_t peer) { talk_.open(peer); }
   /// The channel to a peer is gone.
-  void peer_down(std::size_t peer);
+  void peer_down(std::size_t peer) { talk_.down(peer); }
   /// A message of a peer that is up. A fault names the peer and what it did; the state is then
   /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
   /// asks to close the channel.
@@ -99,7 +99,7 @@ class Site final {
   /// none came: one that does not deliver is the caller's to take down.
   bool try_begin(bool waited);
   /// The model at which gradients are taken.
-  std::span<const float> parameters() const { return setup_.parameters; }
+  std::span<const float> parameters() const { return self_.setup.parameters; }
   /// The number of rounds that are over.
   Round round() const { return self_.round; }
   /// Sets the steps of the next rounds, H_i, 1 … H. By default H.
@@ -123,7 +123,7 @@ class Site final {
   bool ask_for_sum();
   /// The messages that may be sent now that the state, as it was after offer, is durable. Hellos,
   /// refusals and models are among them at any time.
-  std::vector<Released> released() { return outbox_.take(); }
+  std::vector<Released> released() { return talk_.released(); }
   /// Whether all peers that are up and heard have reached this round, less the slack and the
   /// lead that this site may have (lead.h).
   bool complete() const { return awaited().empty(); }
@@ -217,11 +217,9 @@ class Site final {
 
   SiteMixing mixing_;
   std::optional<OuterStep> outer_;  ///< none: what was mixed is the model
-  SiteSetup setup_;                 // without step rule and compressor, which are the mixing's
   SiteSelf self_;
   Neighbours peers_;
   Conduct conduct_;
-  Outbox outbox_;
   Beginning beginning_;
   OfferedModels models_;
   SumRound sum_round_;

@@ -1,20 +1,16 @@
 #include <sotto/sites/core/site_admission.h>
 
-#include <algorithm>
-#include <cmath>
-#include <memory>
+#include <cstdint>
 #include <set>
-#include <utility>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/optim/common_hyperparameters.h>
-#include <sotto/sites/core/mixing/gossip_mixing.h>
-#include <sotto/sites/core/mixing/push_sum_mixing.h>
-#include <sotto/sites/core/mixing/secure_mixing.h>
 #include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/sums/sum_group.h>
 
 namespace sotto::sites {
 namespace {
@@ -53,31 +49,6 @@ void admit_numbers(const SiteSetup& setup) {
     refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
            "more than 0, also in float32, and at most 1");
   }
-}
-
-float consensus_stepsize(const SiteSetup& setup) {
-  if (setup.consensus_stepsize) {
-    return static_cast<float>(*setup.consensus_stepsize);
-  }
-  const double eta = default_consensus_stepsize(*setup.compressor, setup.parameters.size(), 1);
-  if (!(eta > 0)) {
-    refuse("consensus_stepsize", "none given",
-           fmt::format("{} is no contraction on Gaussian vectors, so that no default can be "
-                       "derived; give a small one, e.g. 0.01",
-                       setup.compressor->spec()));
-  }
-  return static_cast<float>(eta);
-}
-
-/// The part of ‖x‖² that the compressor keeps of Gaussian vectors; none: it is exact.
-std::optional<double> kept_by(const Compressor& compressor, std::size_t dimension) {
-  if (compressor.contract(dimension).meets(ContractKind::exact)) {
-    return std::nullopt;
-  }
-  constexpr double kLeastKept = 0.01;
-  constexpr double kNoCap = 1e9;
-  const double eta = default_consensus_stepsize(compressor, dimension, kNoCap);
-  return std::max(1 - std::pow(1 + std::max(eta, 0.0), -3), kLeastKept);
 }
 
 /// Checks what SecureSum relies on, for a list as it is at the start.
@@ -136,56 +107,18 @@ void admit_exchange(const SiteSetup& setup) {
   }
 }
 
-/// What every mixing needs of a setup.
-MixingSetup common_setup(SiteSetup& setup) {
-  MixingSetup mixing;
-  mixing.parameters = setup.parameters;
-  mixing.layout = complete_layout(setup.layout, setup.parameters.size());
-  mixing.consensus_stepsize = consensus_stepsize(setup);
-  mixing.pull = setup.pull;
-  mixing.kept = kept_by(*setup.compressor, setup.parameters.size());
-  mixing.ops = setup.ops;
-  mixing.step_rule = std::move(setup.step_rule);
-  mixing.compressor = std::move(setup.compressor);
-  return mixing;
-}
-
-SiteMixing make_push_sum(SiteSetup& setup) {
-  MassSetup mass = {.rule = setup.mass, .cap = setup.mass_cap};
-  if (setup.observer) {
-    // An observer's mass is nobody's business: 1 after each round, as it weighs what it has by the
-    // last few.
-    mass.rule.back = mass.rule.least = mass.rule.most = 1;
+/// Checks what messages about sums rely on, for any list.
+void admit_members(const std::vector<SitePeer>& peers) {
+  if (peers.size() >= kMostSummed) {
+    refuse("peers", fmt::format("{}", peers.size()),
+           fmt::format("a secure sum is of {} sites at most", kMostSummed));
   }
-  auto made = std::make_unique<PushSumMixing>(common_setup(setup), mass);
-  PushSumMixing* const mixing = made.get();
-  return {.model = std::move(made), .mass = mixing};
-}
-
-SiteMixing make_gossip(SiteSetup& setup) {
-  auto made = std::make_unique<GossipMixing>(common_setup(setup), setup.rule);
-  GossipMixing* const mixing = made.get();
-  return {.model = std::move(made), .copies = mixing};
-}
-
-SiteMixing make_secure_mean(SiteSetup& setup) {
-  const SumSetup sum = {
-      .name = setup.name, .rule = setup.sum, .secret = std::exchange(setup.secret, {})};
-  auto made = std::make_unique<SecureMixing>(common_setup(setup), sum);
-  SecureMixing* const mixing = made.get();
-  return {.model = std::move(made), .mean = mixing};
-}
-
-SiteMixing make_mixing(SiteSetup& setup) {
-  switch (setup.exchange) {
-    case MixingKind::push_sum:
-      return make_push_sum(setup);
-    case MixingKind::gossip:
-      return make_gossip(setup);
-    case MixingKind::secure_mean:
-      return make_secure_mean(setup);
+  std::set<std::uint64_t> ids;
+  for (const SitePeer& peer : peers) {
+    if (!ids.insert(site_id(peer.name)).second) {
+      refuse("peers", peer.name, "its name has the number of another's; change one of them");
+    }
   }
-  return {};
 }
 
 }  // namespace
@@ -213,24 +146,6 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap)
   }
 }
 
-namespace {
-
-/// Checks what messages about sums rely on, for any list.
-void admit_members(const std::vector<SitePeer>& peers) {
-  if (peers.size() >= kMostSummed) {
-    refuse("peers", fmt::format("{}", peers.size()),
-           fmt::format("a secure sum is of {} sites at most", kMostSummed));
-  }
-  std::set<std::uint64_t> ids;
-  for (const SitePeer& peer : peers) {
-    if (!ids.insert(site_id(peer.name)).second) {
-      refuse("peers", peer.name, "its name has the number of another's; change one of them");
-    }
-  }
-}
-
-}  // namespace
-
 void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
   std::set<std::string_view> names;
   for (const SitePeer& peer : peers) {
@@ -251,7 +166,7 @@ void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
   }
 }
 
-SiteMixing admit(SiteSetup& setup) {
+void admit(const SiteSetup& setup) {
   check(setup.step_rule != nullptr && setup.compressor != nullptr && setup.ops != nullptr,
         "a site has a step rule, a compressor and operations");
   if (setup.parameters.empty()) {
@@ -265,7 +180,6 @@ SiteMixing admit(SiteSetup& setup) {
   admit_numbers(setup);
   admit_peers(setup.peers, setup.exchange);
   admit_exchange(setup);
-  return make_mixing(setup);
 }
 
 }  // namespace sotto::sites

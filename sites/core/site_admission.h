@@ -1,4 +1,4 @@
-// Which setups of a site are refused, and what mixes the models of one that is not.
+// Which setups of a site are refused.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <sotto/sites/core/mass_rule.h>
-#include <sotto/sites/core/mixing/site_mixing.h>
 #include <sotto/sites/core/pull_bound.h>
 #include <sotto/sites/core/site_setup.h>
 
@@ -18,7 +17,7 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap 
 /// Throws Error for names that cannot be, or one-sided trust with gossip.
 void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind);
 
-/// Throws Error as the constructor of Site. Step rule and compressor move into the mixing.
-SiteMixing admit(SiteSetup& setup);
+/// Throws Error as the constructor of Site, but for what make_mixing finds out (site_mixing.h).
+void admit(const SiteSetup& setup);
 
 }  // namespace sotto::sites

@@ -17,7 +17,7 @@ constexpr std::uint32_t kMostSavedPeers = 4096;
 
 /// Where the first `count` peers are when one was added to them.
 std::vector<std::size_t> places(std::size_t count) {
-  std::vector<std::size_t> from(count, Mixing::kNobody);
+  std::vector<std::size_t> from(count, kNobody);
   std::iota(from.begin(), from.end() - 1, std::size_t{0});
   return from;
 }
@@ -36,8 +36,8 @@ void Site::save(ByteBuffer& out) const {
   check(self_.phase != SitePhase::training || steps_ == 0,
         "a site is not saved between step and offer");
   out.write_string(kFormat);
-  out.append(setup_.agreement);
-  out.write(std::uint64_t{setup_.parameters.size()});
+  out.append(self_.setup.agreement);
+  out.write(std::uint64_t{self_.setup.parameters.size()});
   self_.save(out);
   mixing_.model->save(out);
   if (outer_) {
@@ -70,22 +70,22 @@ Status Site::load(ByteReader& in) {
     status = {Fault::malformed, "checkpoint has mass without a model, or a model without mass"};
   }
   self_.loaded = true;
-  return status.with_context(fmt::format("site {}", setup_.name));
+  return status.with_context(fmt::format("site {}", self_.setup.name));
 }
 
 Status Site::load_self(ByteReader& in) {
   if (Status status = expect_name(in, "a", kFormat); !status.ok()) {
     return status;
   }
-  const auto agreement = in.take(setup_.agreement.size());
-  if (!std::ranges::equal(agreement, setup_.agreement)) {
+  const auto agreement = in.take(self_.setup.agreement.size());
+  if (!std::ranges::equal(agreement, self_.setup.agreement)) {
     return {Fault::malformed, "checkpoint of a site with other settings"};
   }
   const auto dimension = in.read<std::uint64_t>();
   if (Status status = self_.load(in); !status.ok()) {
     return status;
   }
-  if (dimension != setup_.parameters.size()) {
+  if (dimension != self_.setup.parameters.size()) {
     return {Fault::malformed, "checkpoint of another site, or damaged"};
   }
   return {};
@@ -93,14 +93,14 @@ Status Site::load_self(ByteReader& in) {
 
 Status Site::load_peers(ByteReader& in) {
   // In the order in which they were saved first, so that the mixing takes back its own.
-  const std::vector<SitePeer> listed = setup_.peers;
+  const std::vector<SitePeer> listed = self_.setup.peers;
   peers_.clear();
   const auto count = in.read<std::uint32_t>();
   if (in.failed() || count > kMostSavedPeers) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
   for (std::uint32_t k = 0; k < count; ++k) {
-    if (Status status = peers_.load_next(in, setup_.window, mixing_.model->max_payload());
+    if (Status status = peers_.load_next(in, self_.setup.window, mixing_.model->max_payload());
         !status.ok()) {
       return status;
     }
@@ -110,7 +110,7 @@ Status Site::load_peers(ByteReader& in) {
       return status.with_context(peers_[k].entry.name);
     }
   }
-  if (Status status = peers_.load_former(in, setup_.window, mixing_.model->max_payload());
+  if (Status status = peers_.load_former(in, self_.setup.window, mixing_.model->max_payload());
       !status.ok()) {
     return status;
   }

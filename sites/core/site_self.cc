@@ -7,7 +7,7 @@
 namespace sotto::sites {
 
 Status SiteSelf::here(const Status& status) const {
-  return status.with_context(fmt::format("site {}, round {}", name, round));
+  return status.with_context(fmt::format("site {}, round {}", setup.name, round));
 }
 
 void SiteSelf::save(ByteBuffer& out) const {

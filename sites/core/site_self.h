@@ -1,17 +1,17 @@
-// A site (site.h) as it stands: what of it is durable, what it tells its peers, and whether it may
-// go on.
+// A site (site.h) as it was set up, and as it stands: what of it is durable, what it tells its
+// peers, and whether it may go on.
 //
 // A building block of Site, not for users. A plain value.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/hello_verdict.h>
 #include <sotto/sites/core/message.h>
+#include <sotto/sites/core/site_setup.h>
 
 namespace sotto::sites {
 
@@ -23,7 +23,7 @@ enum class SitePhase : std::uint8_t {
 };
 
 struct SiteSelf {
-  std::string name;
+  SiteSetup setup = {};  ///< without step rule and compressor, which are the mixing's
 
   // Durable, and of the phase whether the site has begun.
   Incarnation incarnation = 0;

@@ -9,7 +9,6 @@
 #include <sotto/sites/core/mixing_kind.h>
 #include <sotto/sites/core/neighbour.h>
 #include <sotto/sites/core/site_self.h>
-#include <sotto/sites/core/site_setup.h>
 
 namespace sotto::sites {
 
@@ -31,10 +30,10 @@ struct Pace {
 };
 
 /// The pace of a site in the round that it is in.
-inline Pace pace_of(const SiteSelf& self, const SiteSetup& setup) {
+inline Pace pace_of(const SiteSelf& self) {
   return {.own = self.reached(),
-          .slack = setup.slack,
-          .sums = setup.exchange == MixingKind::secure_mean};
+          .slack = self.setup.slack,
+          .sums = self.setup.exchange == MixingKind::secure_mean};
 }
 
 }  // namespace sotto::sites

@@ -124,10 +124,9 @@ class PeerHabits {
   static constexpr Round kMostHeavy = kHeavyRound * kLongWhile;
 
   Round silent_rounds_ = 0;
-  Round full_rounds_ = 0;  ///< rounds in which its window had no room, since its latest receipt
-  Round mute_rounds_ =
-      0;                 ///< rounds in which it was heard and sent no parcel, since its latest one
-  double newcomer_ = 0;  ///< part of a newcomer's time that it has used up
+  Round full_rounds_ = 0;   ///< rounds in which its window had no room, since its latest receipt
+  Round mute_rounds_ = 0;   ///< rounds since its latest parcel in which it was heard and sent none
+  double newcomer_ = 0;     ///< part of a newcomer's time that it has used up
   bool confirmed_ = false;  ///< a receipt came since the latest intake
   bool full_ = false;       ///< as note_offer said of the round
   bool joining_ = false;    ///< as note_offer said of the round

@@ -5,17 +5,13 @@
 #include <functional>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <sotto/base/shared_flag.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/sites/core/pieces.h>
+#include <sotto/sites/core/places.h>
 
 namespace sotto::sites {
 namespace {
-
-constexpr std::uint64_t kWhole = 1;
-constexpr std::size_t kHeaderBytes = 2 * sizeof(std::uint64_t);
 
 /// W_ij
 float weight(std::size_t own_degree, std::size_t degree) {
@@ -24,72 +20,42 @@ float weight(std::size_t own_degree, std::size_t degree) {
 
 }  // namespace
 
-void GossipMixing::Copy::advance(std::uint64_t before, std::span<const std::byte> encoding) {
-  version.advance({.version = before, .encoding = encoding, .payload_bytes = 0});
-  ++changes;
-}
-
-void GossipMixing::Copy::save(ByteBuffer& out) const {
-  out.write(static_cast<std::uint8_t>(held()));
-  if (held()) {
-    out.write(version.chain());
-    out.write(changes);
-    write_floats(model, out);
-  }
-}
-
-Status GossipMixing::Copy::load(ByteReader& in) {
-  version = ModelVersion(in.read<std::uint64_t>());
-  changes = in.read<std::uint64_t>();
-  if (in.failed() || (version.chain() & kWhole) != 0 || changes > kMostCount) {
-    return {Fault::malformed, "checkpoint has a public copy that cannot be"};
-  }
-  return read_floats(in, "public copy", model);
-}
-
-GossipMixing::GossipMixing(MixingSetup setup, std::string rule)
+GossipMixing::GossipMixing(MixingSetup setup, const std::string& rule)
     : setup_(std::move(setup)),
       bound_(setup_.pull, setup_.kept),
       scratch_(setup_.parameters.size()),
       next_(setup_.parameters.size()),
-      pieces_(2 * std::min(setup_.ops->piece(), setup_.parameters.size())),
-      rule_name_(std::move(rule)) {
+      pieces_(2 * std::min(setup_.ops->piece(), setup_.parameters.size())) {
   setup_.step_rule->resize(setup_.layout);
   own_.model.resize(setup_.parameters.size());
-  if (!rule_name_.empty()) {
-    start_.resize(setup_.parameters.size());
-    rearrange({});  // throws for a rule that is none
+  if (!rule.empty()) {
+    robust_.emplace(rule, setup_.parameters, *setup_.ops);
   }
 }
 
 std::size_t GossipMixing::max_payload() const {
   const std::size_t d = setup_.parameters.size();
-  return kHeaderBytes + std::max(setup_.compressor->max_bytes(d), d * sizeof(float));
+  return CopyHeader::kBytes + std::max(setup_.compressor->max_bytes(d), d * sizeof(float));
 }
 
 void GossipMixing::rearrange(std::span<const std::size_t> from) {
-  std::vector<Copy> next(from.size());
-  for (std::size_t k = 0; k < from.size(); ++k) {
-    if (from[k] != kNobody) {
-      next[k] = std::move(replicas_[from[k]]);
-    }
-  }
-  replicas_ = std::move(next);
+  follow_list(replicas_, from);
   bound_.rearrange(from);
-  if (!rule_name_.empty()) {
-    const std::size_t d = setup_.parameters.size();
-    rule_ = make_aggregation(rule_name_, replicas_.size(), d, *setup_.ops);
-    received_.assign(replicas_.size(), std::vector<float>(d));
+  if (robust_) {
+    robust_->expect(from.size());
   }
 }
 
 void GossipMixing::begin() {
   begun_ = true;
   setup_.ops->copy(setup_.parameters, own_.model);
-  own_.version = {};
-  own_.changes = 0;
-  if (rule_) {
-    setup_.ops->copy(setup_.parameters, start_);
+  own_.begin();
+  begin_round();
+}
+
+void GossipMixing::begin_round() {
+  if (robust_) {
+    robust_->begin_round();
   }
 }
 
@@ -108,26 +74,25 @@ Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::sp
   if (to.empty()) {
     return {};  // as long as nobody hears of it, x̂ stays, and nobody falls behind
   }
-  const std::size_t most = kHeaderBytes + setup_.compressor->max_bytes(setup_.parameters.size());
+  const std::size_t most =
+      CopyHeader::kBytes + setup_.compressor->max_bytes(setup_.parameters.size());
   std::vector<std::byte> payload = pool_.take(most);
   payload.resize(most);
-  const std::uint64_t before = own_.before();
-  ByteWriter header(payload);
-  header.write(before);
-  header.write(own_.changes);
-  const auto bytes = encode_change(key, std::span(payload).subspan(kHeaderBytes));
+  const CopyHeader before = own_.before();
+  write_copy_header(before, payload);
+  const auto bytes = encode_change(key, std::span(payload).subspan(CopyHeader::kBytes));
   if (!bytes.ok()) {
     return bytes.status();
   }
-  payload.resize(kHeaderBytes + *bytes);
-  const auto encoding = std::span<const std::byte>(payload).subspan(kHeaderBytes);
+  payload.resize(CopyHeader::kBytes + *bytes);
+  const auto encoding = std::span<const std::byte>(payload).subspan(CopyHeader::kBytes);
   std::swap(own_.model, next_);
-  own_.advance(before, encoding);
+  own_.changed(before, encoding);
   const Payload change = pool_.share(std::move(payload));
   Payload copy;
   for (Addressee& addressee : to) {
     if (addressee.whole && copy == nullptr) {
-      copy = whole();
+      copy = own_.whole();
     }
     addressee.payload = addressee.whole ? copy : change;
   }
@@ -158,38 +123,16 @@ Result<std::size_t> GossipMixing::encode_change(const RandomKey& key, std::span<
   return status.ok() ? Result<std::size_t>(*bytes) : status;
 }
 
-Payload GossipMixing::whole() const {
-  const auto model = std::as_bytes(std::span(own_.model));
-  std::vector<std::byte> payload(kHeaderBytes + model.size());
-  ByteWriter out(payload);
-  out.write(own_.version.chain() | kWhole);
-  out.write(own_.changes);
-  out.write_bytes(model);
-  return std::make_shared<const std::vector<std::byte>>(std::move(payload));
-}
-
 Status GossipMixing::check_payload(std::span<const std::byte> payload) const {
-  ByteReader in(payload);
-  const auto version = in.read<std::uint64_t>();
-  const auto changes = in.read<std::uint64_t>();
-  const bool is_whole = (version & kWhole) != 0;
-  const std::size_t copy = setup_.parameters.size_bytes();
-  if (in.failed() || payload.size() > max_payload() || (is_whole && in.remaining() != copy)) {
-    return {Fault::malformed, fmt::format("a public copy or change of {} bytes", payload.size())};
-  }
-  if (changes > kMostCount) {
-    return {Fault::malformed, fmt::format("a public copy after {} changes", changes)};
-  }
-  return {};
+  return check_copy_payload(payload, setup_.parameters.size(), max_payload());
 }
 
 Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
                                       const ParcelWeight& /*weight*/) {
-  Copy& copy = replicas_[peer];
+  PublicCopy& copy = replicas_[peer];
   ByteReader in(payload);
-  const auto version = in.read<std::uint64_t>();
-  const auto changes = in.read<std::uint64_t>();
-  if ((version & kWhole) != 0) {
+  const CopyHeader header = read_copy_header(in);
+  if (header.whole) {
     if (!in.read_into(std::span(next_))) {
       return Status(Fault::malformed, "a public copy that ends early");
     }
@@ -197,8 +140,7 @@ Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byt
       return status;
     }
     copy.model = next_;
-    copy.version = ModelVersion(version & ~kWhole);
-    copy.changes = changes;
+    copy.came(header);
     return TakenIn{};
   }
   if (!copy.held()) {
@@ -222,18 +164,18 @@ Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byt
   if (overflows.raised()) {
     return require_finite(ops, next_, "changed public copy");
   }
-  if (changes != copy.changes || version != copy.before()) {
+  if (header != copy.before()) {
     copy = {};  // it has drifted
     return TakenIn{};
   }
   std::swap(copy.model, next_);
-  copy.advance(version, encoding);
+  copy.changed(header, encoding);
   return TakenIn{};
 }
 
 Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
   // Neighbours that drive the sum beyond float32 must not end this site: it then keeps its own.
-  if (!rule_) {
+  if (!robust_) {
     const bool finite = average(weigh(degree, peers));
     if (!finite) {
       setup_.ops->copy(next_, setup_.parameters);
@@ -244,15 +186,13 @@ Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
   if (setup_.ops->count_non_finite(next_).count == 0) {
     setup_.ops->copy(next_, setup_.parameters);
   }
-  setup_.ops->copy(setup_.parameters, start_);
+  begin_round();
   return {};
 }
 
 Status GossipMixing::move_to(std::span<const float> model) {
   setup_.ops->copy(model, setup_.parameters);
-  if (rule_) {
-    setup_.ops->copy(setup_.parameters, start_);
-  }
+  begin_round();
   return {};
 }
 
@@ -263,7 +203,7 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
   const double longest = bound_.longest(length);
   const double reach = bound_.reach(length);
   for (MixedPeer& peer : peers) {
-    const Copy& copy = replicas_[peer.peer];
+    const PublicCopy& copy = replicas_[peer.peer];
     if (!copy.held() || peer.barred || peer.part == 0) {
       continue;
     }
@@ -304,16 +244,12 @@ bool GossipMixing::average(const std::vector<Pull>& pulls) {
 /// The bound holds here, too: a rule withstands liars while they are few, and does not say which
 /// models it set aside.
 void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
-  const Ops& ops = *setup_.ops;
   const std::span<const float> x = setup_.parameters;
-  ops.subtract(x, start_, scratch_);
   const double length = length_of(x);
   const double longest = bound_.longest(length);
   const double reach = bound_.reach(length);
-  std::vector<ReceivedModel> models;
-  models.reserve(peers.size());
   for (MixedPeer& peer : peers) {
-    const Copy& copy = replicas_[peer.peer];
+    const PublicCopy& copy = replicas_[peer.peer];
     if (!copy.held() || peer.barred) {
       continue;
     }
@@ -329,32 +265,16 @@ void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
     }
     const float w = weight(degree, peer.degree);
     peer.influence.moved = static_cast<double>(w) * std::min(distance, reach);
-    std::vector<float>& model = received_[peer.peer];
-    cut_to(reach / distance, copy.model, model);
-    models.push_back({model, w});
+    robust_->add(peer.peer, copy.model, reach / distance, w);
   }
-  rule_->aggregate({.own = setup_.parameters, .step = scratch_, .received = models}, next_);
-}
-
-/// out ← x + part (model − x), where part < 1; else model.
-void GossipMixing::cut_to(double part, std::span<const float> model, std::span<float> out) const {
-  if (!(part < 1)) {
-    setup_.ops->copy(model, out);
-    return;
-  }
-  for (std::size_t k = 0; k < out.size(); ++k) {
-    const auto own = static_cast<double>(setup_.parameters[k]);
-    out[k] = static_cast<float>(own + part * (static_cast<double>(model[k]) - own));
-  }
+  robust_->average(scratch_, next_);
 }
 
 Status GossipMixing::put_back() {
   if (Status status = snapshot_.restore(setup_.parameters, *setup_.step_rule); !status.ok()) {
     return status;
   }
-  if (rule_) {
-    setup_.ops->copy(setup_.parameters, start_);
-  }
+  begin_round();
   bound_.start_over();
   return {};
 }
@@ -378,13 +298,12 @@ Status GossipMixing::load(ByteReader& in) {
   begun_ = begun == 1;
   Status status = read_floats(in, "model", setup_.parameters);
   if (status.ok() && begun_) {
-    const auto held = in.read<std::uint8_t>();
-    status = held == 1 ? own_.load(in)
-                       : Status(Fault::malformed, "checkpoint without the own public copy");
+    status = own_.load(in, setup_.parameters.size());
+    if (status.ok() && !own_.held()) {
+      status = {Fault::malformed, "checkpoint without the own public copy"};
+    }
   }
-  if (rule_) {
-    setup_.ops->copy(setup_.parameters, start_);
-  }
+  begin_round();
   status = status.ok() ? bound_.load(in) : status;
   status = status.ok() ? setup_.step_rule->load(in) : status;
   return status.ok() ? setup_.compressor->load(in) : status;
@@ -393,17 +312,7 @@ Status GossipMixing::load(ByteReader& in) {
 void GossipMixing::save_peer(std::size_t peer, ByteBuffer& out) const { replicas_[peer].save(out); }
 
 Status GossipMixing::load_peer(std::size_t peer, ByteReader& in) {
-  const auto held = in.read<std::uint8_t>();
-  if (in.failed() || held > 1) {
-    return {Fault::malformed, "checkpoint has a public copy that cannot be"};
-  }
-  Copy& copy = replicas_[peer];
-  copy = {};
-  if (held == 1) {
-    copy.model.resize(setup_.parameters.size());
-    return copy.load(in);
-  }
-  return {};
+  return replicas_[peer].load(in, setup_.parameters.size());
 }
 
 std::span<const float> GossipMixing::public_copy(std::optional<std::size_t> peer) const {
@@ -414,7 +323,7 @@ std::span<const float> GossipMixing::public_copy(std::optional<std::size_t> peer
 }
 
 std::uint64_t GossipMixing::version(std::optional<std::size_t> peer) const {
-  return peer ? replicas_[*peer].version.chain() : own_.version.chain();
+  return peer ? replicas_[*peer].version() : own_.version();
 }
 
 }  // namespace sotto::sites

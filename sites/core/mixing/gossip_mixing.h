@@ -12,14 +12,12 @@
 // x̂_i is the model that the site begins with. A copy that has drifted, told by its version
 // (optim/exchange/replica.h), is not used until it came whole.
 //
-// Payload: version of x̂ before the change u64, lowest bit 0, and number of changes before it u64;
-// the encoding. Or the version with lowest bit 1 and the changes in it; x̂, d floats. Memory: 6
-// floats a parameter, and one for each neighbour; with a rule two for each, and one more.
+// The payload is that of a public copy (public_copy.h). Memory: 6 floats a parameter, and one for
+// each neighbour; with a rule two for each, and one more (robust_average.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,11 +26,11 @@
 #include <sotto/base/byte_pool.h>
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
-#include <sotto/optim/exchange/replica.h>
-#include <sotto/optim/robust/aggregation.h>
 #include <sotto/sites/core/mixing/local_steps.h>
 #include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/mixing/public_copies.h>
+#include <sotto/sites/core/mixing/public_copy.h>
+#include <sotto/sites/core/mixing/robust_average.h>
 #include <sotto/sites/core/model_snapshot.h>
 #include <sotto/sites/core/pull_bound.h>
 
@@ -40,9 +38,9 @@ namespace sotto::sites {
 
 class GossipMixing final : public Mixing, public PublicCopies {
  public:
-  /// Use admit (site_admission.h), which validates both. `rule` is make_aggregation's; empty: the
-  /// average.
-  explicit GossipMixing(MixingSetup setup, std::string rule = {});
+  /// Use make_mixing (site_mixing.h), of a setup that was validated. `rule` is make_aggregation's;
+  /// empty: the average.
+  explicit GossipMixing(MixingSetup setup, const std::string& rule = {});
 
   std::size_t max_payload() const override;
   double mass() const override { return begun_ ? 1 : 0; }
@@ -74,21 +72,6 @@ class GossipMixing final : public Mixing, public PublicCopies {
   std::uint64_t version(std::optional<std::size_t> peer) const override;
 
  private:
-  /// A public copy, and the chain of changes that made it.
-  struct Copy {
-    std::vector<float> model;  ///< empty: not held
-    ModelVersion version;
-    std::uint64_t changes = 0;
-
-    bool held() const { return !model.empty(); }
-    std::uint64_t before() const { return version.before(changes, model, host_ops()); }
-    void advance(std::uint64_t before, std::span<const std::byte> encoding);
-    void save(ByteBuffer& out) const;
-    Status load(ByteReader& in);
-  };
-
-  /// x̂_i as a payload.
-  Payload whole() const;
   Result<std::size_t> encode_change(const RandomKey& key, std::span<std::byte> out);
   /// What a neighbour's copy pulls.
   struct Pull {
@@ -98,23 +81,20 @@ class GossipMixing final : public Mixing, public PublicCopies {
   std::vector<Pull> weigh(std::size_t degree, std::span<MixedPeer> peers);
   bool average(const std::vector<Pull>& pulls);
   void withstand(std::size_t degree, std::span<MixedPeer> peers);
-  void cut_to(double part, std::span<const float> model, std::span<float> out) const;
+  /// The steps of the next round begin at the parameters.
+  void begin_round();
 
   MixingSetup setup_;
   PullBound bound_;
   ModelSnapshot snapshot_;
   bool begun_ = false;
-  Copy own_;  // x̂_i
-  std::vector<Copy> replicas_;
+  PublicCopy own_;  // x̂_i
+  std::vector<PublicCopy> replicas_;
+  std::optional<RobustAverage> robust_;  // none: the average
   std::vector<float> scratch_;
   std::vector<float> next_;
   BytePool pool_;              // of payloads
   std::vector<float> pieces_;  // room for two pieces
-  // With a rule.
-  std::string rule_name_;  // empty: none
-  std::unique_ptr<Aggregation> rule_;
-  std::vector<float> start_;  // x before the round's steps
-  std::vector<std::vector<float>> received_;
 };
 
 }  // namespace sotto::sites

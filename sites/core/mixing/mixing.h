@@ -14,6 +14,7 @@
 #include <sotto/base/status.h>
 #include <sotto/sites/core/mixing/influence.h>
 #include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/places.h>
 
 namespace sotto::sites {
 
@@ -45,16 +46,13 @@ struct MixedPeer {
 
 class Mixing {
  public:
-  static constexpr std::size_t kNobody = ~std::size_t{0};
-
   virtual ~Mixing() = default;
 
   /// The longest payload of a parcel, in bytes.
   virtual std::size_t max_payload() const = 0;
   /// ω; gossip: 1.
   virtual double mass() const = 0;
-  /// The list of peers has from.size() entries from now on; the one at k was at from[k] before, or
-  /// is new (kNobody).
+  /// The list of peers is a new one: as follow_list (places.h).
   virtual void rearrange(std::span<const std::size_t> from) = 0;
 
   /// Starts from the model in the parameters, with mass 1.

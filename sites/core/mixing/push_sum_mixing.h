@@ -47,7 +47,7 @@ struct MassSetup {
 
 class PushSumMixing final : public Mixing, public MassFlow {
  public:
-  /// Use admit (site_admission.h), which validates both.
+  /// Use make_mixing (site_mixing.h), of a setup that was validated.
   explicit PushSumMixing(MixingSetup setup, const MassSetup& mass = {});
   PushSumMixing(const PushSumMixing&) = delete;
   PushSumMixing& operator=(const PushSumMixing&) = delete;

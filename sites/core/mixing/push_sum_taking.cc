@@ -37,14 +37,6 @@ PushSumTaking::PushSumTaking(PushSumModel& model, PullBound& bound, const Compre
       most_last_(rule.parcel),
       least_(rule.least * static_cast<double>(stepsize)) {}
 
-void PushSumTaking::rearrange(std::span<const std::size_t> from) {
-  std::vector<Taken> next(from.size());
-  for (std::size_t k = 0; k < from.size(); ++k) {
-    next[k] = from[k] < taken_.size() ? taken_[from[k]] : Taken();
-  }
-  taken_ = std::move(next);
-}
-
 void PushSumTaking::note_given(Payload parcel, double mass, std::span<const Addressee> to) {
   for (Taken& taken : taken_) {
     taken.given = false;
@@ -94,7 +86,7 @@ Result<TakenIn> PushSumTaking::take_in(std::size_t peer, std::span<const std::by
 }
 
 double PushSumTaking::end_round() {
-  noted_ = Mixing::kNobody;
+  noted_ = kNobody;
   for (Taken& taken : taken_) {
     taken.mass = 0;
   }

@@ -25,6 +25,7 @@
 #include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/mixing/push_sum_model.h>
 #include <sotto/sites/core/mixing/push_sum_share.h>
+#include <sotto/sites/core/places.h>
 #include <sotto/sites/core/pull_bound.h>
 
 namespace sotto::sites {
@@ -40,7 +41,7 @@ class PushSumTaking {
                 const MassRule& rule, float stepsize);
 
   /// As Mixing::rearrange.
-  void rearrange(std::span<const std::size_t> from);
+  void rearrange(std::span<const std::size_t> from) { follow_list(taken_, from); }
   /// As Mixing::forget.
   void forget(std::size_t peer) { taken_[peer] = {}; }
   /// As MassFlow::comes_back.
@@ -109,15 +110,15 @@ class PushSumTaking {
   PushSumModel& model_;
   PullBound& bound_;
   const Compressor& compressor_;
-  bool exact_;                // parcels have the floats of x as they are
-  double most_;               // most mass that a parcel may hold
-  double most_last_;          // … that is its sender's last one
-  double least_;              // mass of which an honest site's lightest parcel has its part
-  Payload gave_;              // the parcel that was made in this round
-  double gave_mass_ = 0;      // mass of that parcel; 0: none was made
-  double massless_ = 0;       // mass of parcels in this round that count without it
-  std::vector<Taken> taken_;  // by peer
-  std::size_t noted_ = Mixing::kNobody;  // whose pull of this round the bound has noted last
+  bool exact_;                   // parcels have the floats of x as they are
+  double most_;                  // most mass that a parcel may hold
+  double most_last_;             // … that is its sender's last one
+  double least_;                 // mass of which an honest site's lightest parcel has its part
+  Payload gave_;                 // the parcel that was made in this round
+  double gave_mass_ = 0;         // mass of that parcel; 0: none was made
+  double massless_ = 0;          // mass of parcels in this round that count without it
+  std::vector<Taken> taken_;     // by peer
+  std::size_t noted_ = kNobody;  // whose pull of this round the bound has noted last
 };
 
 }  // namespace sotto::sites

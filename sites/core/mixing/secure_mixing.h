@@ -39,7 +39,7 @@ struct SumSetup {
 
 class SecureMixing final : public Mixing, public HiddenMean {
  public:
-  /// Use admit (site_admission.h), which validates both.
+  /// Use make_mixing (site_mixing.h), of a setup that was validated.
   SecureMixing(MixingSetup setup, const SumSetup& sum);
 
   std::size_t max_payload() const override { return sum_.max_payload(); }

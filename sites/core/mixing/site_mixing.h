@@ -9,6 +9,7 @@
 #include <sotto/sites/core/mixing/mass_flow.h>
 #include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/mixing/public_copies.h>
+#include <sotto/sites/core/site_setup.h>
 
 namespace sotto::sites {
 
@@ -22,5 +23,10 @@ struct SiteMixing {
   /// The sums by which parcels are taken in; null: none are made.
   SecureSum* sum() const { return mean == nullptr ? nullptr : &mean->sum(); }
 };
+
+/// The mixing of a setup that admit (site_admission.h) has let pass. Step rule, compressor and the
+/// secret of sums move into it. Throws Error where no consensus step size can be derived, and for a
+/// robust rule that is none.
+SiteMixing make_mixing(SiteSetup& setup);
 
 }  // namespace sotto::sites

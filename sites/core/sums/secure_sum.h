@@ -26,8 +26,9 @@
 // its mask with a site than that site does is left out, and that site with it, for as long as it
 // says so.
 //
-// Payload: round u64, number of other members u16; for each its id u64, the tag of the pair u64 (0:
-// no mask) and a share of 32 bytes; a commitment of 32 bytes to b_j; d + 4 words.
+// A site is both: a client of the sums of all others (sum_client.h), and the receiver of its own
+// (masked_sum.h). What it is told as one depends on what it does as the other: as a client it tells
+// nothing before it has chosen, as a receiver, which sites are missing.
 //
 // A building block of Site, not for users. Plain state, without clocks or files. One
 // thread at a time. Memory: two words an element, and one more for each parcel in work. Secrets,
@@ -35,44 +36,29 @@
 // use (Secret32); the bytes of messages are not.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/message.h>
 #include <sotto/sites/core/parcel_stream.h>
-#include <sotto/sites/core/sums/pair_masks.h>
+#include <sotto/sites/core/sums/masked_parcel.h>
+#include <sotto/sites/core/sums/masked_sum.h>
 #include <sotto/sites/core/sums/secret_shares.h>
 #include <sotto/sites/core/sums/secure_sum_rule.h>
+#include <sotto/sites/core/sums/sum_client.h>
+#include <sotto/sites/core/sums/sum_group.h>
 
 namespace sotto::sites {
 
-/// The number of the site of this name, which all sites give it; not 0.
-std::uint64_t site_id(std::string_view name);
-
-/// The result of a round's sum.
-enum class SumOutcome : std::uint8_t {
-  none,        ///< no sum was asked for: too few parcels came
-  summed,      ///< the mean is known
-  unanswered,  ///< masks or shares are missing
-  unequal,     ///< it does not add up: masks do not cancel, or a share is wrong
-};
-
 class SecureSum {
  public:
-  static constexpr std::size_t kMostSites = kMostSummed;
-
   /// A site `name` with a model of `dimension` elements; its process draws its masks from `secret`.
   SecureSum(SecureSumRule rule, std::string_view name, const Bytes32& secret,
             std::size_t dimension);
@@ -80,14 +66,13 @@ class SecureSum {
   SecureSum& operator=(const SecureSum&) = delete;
 
   /// u: the fewest peers with parcels for a sum.
-  std::size_t least_members() const {
-    const std::size_t sites = members_.size() + 1;
-    return std::max(rule_.colluders + 2, (sites + rule_.colluders + 2) / 2);
-  }
+  std::size_t least_members() const { return group_.least_members(); }
   /// The longest payload for this rule.
-  std::size_t max_payload() const;
+  std::size_t max_payload() const { return max_masked_bytes(client_.words().size()); }
   /// Fault::malformed for what payload_for cannot have made.
-  Status check_payload(std::span<const std::byte> payload) const;
+  Status check_payload(std::span<const std::byte> payload) const {
+    return check_masked(payload, client_.words().size());
+  }
 
   // The sites that take part.
 
@@ -95,12 +80,12 @@ class SecureSum {
   /// way are given up.
   void know(std::span<const std::string> names);
   /// The key that peers must be told when they are met.
-  const Bytes32& public_key() const { return keys_->public_key(); }
+  const Bytes32& public_key() const { return group_.public_key(); }
   /// All keys and masks are drawn anew, as rounds may be made again.
   void begin_anew();
   /// The key of a peer's process. False for one that everybody could have made. One that another
   /// site has gives other masks, which its teller does not know.
-  bool take_key(std::size_t peer, const Bytes32& key);
+  bool take_key(std::size_t peer, const Bytes32& key) { return group_.take_key(peer, key); }
 
   // As a client.
 
@@ -108,18 +93,23 @@ class SecureSum {
   /// forgotten.
   void open(Round round, std::span<const float> model);
   /// The payload for a peer; null while fewer than u − 1 others share masks with this site.
-  Payload payload_for(std::size_t receiver) const;
+  Payload payload_for(std::size_t receiver) const { return client_.payload_for(receiver); }
   /// A payload came, which check_payload passed: its shares are kept. Returns answers that are due
   /// to peers that asked before.
-  std::vector<std::pair<std::size_t, Masks>> arrived(std::size_t from,
-                                                     std::span<const std::byte> payload);
+  SumAnswers arrived(std::size_t from, std::span<const std::byte> payload) {
+    return client_.arrived(from, payload);
+  }
   /// The answer to a peer: none while this site has not closed that round, empty if it must not be
   /// told, or has asked about a round that this process knows nothing of. Fault::unexpected for a
   /// question that no honest site asks.
   Result<std::optional<std::vector<RevealedMask>>> answer(std::size_t receiver,
-                                                          const Unmask& question);
+                                                          const Unmask& question) {
+    return client_.answer(receiver, question);
+  }
   /// The answers that have waited until this round was closed.
-  std::vector<std::pair<std::size_t, Masks>> answers_due();
+  SumAnswers answers_due() { return client_.answers_due(); }
+  /// Elements of the own model that were beyond the range in the latest round.
+  std::size_t clipped() const { return client_.clipped(); }
 
   // As a receiver.
 
@@ -127,109 +117,33 @@ class SecureSum {
   /// if they are too few.
   std::optional<Unmask> close();
   /// The payload of one of these; others do not count.
-  void add(std::size_t from, std::span<const std::byte> payload);
+  void add(std::size_t from, std::span<const std::byte> payload) {
+    if (sum_) {
+      sum_->add(from, payload);
+    }
+  }
   /// An answer of a peer.
-  void take(std::size_t from, const Masks& answer);
+  void take(std::size_t from, const Masks& answer) {
+    if (sum_) {
+      sum_->take(from, answer);
+    }
+  }
   /// The peers that still owe answers.
-  std::vector<std::size_t> owed() const;
+  std::vector<std::size_t> owed() const { return sum_ ? sum_->owed() : std::vector<std::size_t>(); }
   /// The sites in the set, by their places.
-  std::vector<std::size_t> members() const;
+  std::vector<std::size_t> members() const {
+    return sum_ ? sum_->members() : std::vector<std::size_t>();
+  }
   /// Ends the round: the mean of this site's model and those of the set, into `mean`, of d
   /// elements, if the outcome is `summed`.
   SumOutcome finish(std::span<float> mean);
 
-  /// Elements of the own model that were beyond the range in the latest round.
-  std::size_t clipped() const { return clipped_; }
-
  private:
-  static constexpr std::size_t kSentinels = 4;
-  static constexpr std::size_t kMemberBytes = 2 * sizeof(std::uint64_t) + sizeof(Bytes32);
-  static constexpr Round kRemembered = 3;
-
-  struct Member {
-    std::string name;
-    std::uint64_t id = 0;
-    /// Secret shared with this site; none: the member's key is not known.
-    std::optional<Secret32> shared;
-  };
-
-  /// A payload's entry about another member.
-  struct Entry {
-    std::uint64_t id = 0;
-    std::uint64_t tag = 0;
-    Secret32 share{};
-  };
-  struct Header {
-    Round round = 0;
-    std::vector<Entry> entries;
-    Bytes32 commitment{};
-  };
-
-  /// A round of this process, as a client and as a holder of shares.
-  struct Held {
-    bool opened = false;
-    /// Secrets of the masks as in the payloads, by member.
-    std::vector<std::optional<Secret32>> shared;
-    std::map<std::size_t, Header> headers;  ///< headers of payloads, by sender
-    bool closed = false;
-    /// Ids of the sites that this site chose as missing; only in closed rounds.
-    std::vector<std::uint64_t> missing;
-    /// Questions that came before the round was closed, by receiver.
-    std::map<std::size_t, Unmask> questions;
-    std::vector<std::size_t> askers;  ///< receivers that got an answer
-  };
-
-  /// The sum that is being made.
-  struct Summing {
-    std::vector<std::size_t> members;  ///< places of the summed sites, in the order of their ids
-    std::vector<std::uint64_t> missing;
-    std::vector<std::uint32_t> words;
-    std::vector<std::size_t> added;
-    /// Shares of each member's mask, by holder.
-    std::map<std::size_t, std::map<std::size_t, Secret32>> shares;
-    /// Seeds of masks, by member and missing site.
-    std::map<std::pair<std::size_t, std::uint64_t>, Secret32> seeds;
-    std::vector<std::size_t> silent;   ///< members without anything to tell
-    std::optional<std::size_t> wrong;  ///< a holder whose share of another's mask was wrong
-  };
-
-  static std::optional<Header> read_header(ByteReader& in);
-  /// The place of a peer with this id.
-  std::optional<std::size_t> place_of(std::uint64_t id) const;
-  /// t: the fewest shares that give a mask back.
-  std::size_t threshold() const { return members_.size() + 1 + rule_.colluders - least_members(); }
-  /// Steps of the grid between 0 and 1, so that the sum over all sites fits.
-  double scale() const;
-  /// b of this site for a receiver.
-  Secret32 own_mask(Round round, std::uint64_t receiver) const;
-  /// The shares of that mask, by the places of their holders.
-  std::vector<SecretShare> shares_for(Round round, std::size_t receiver) const;
-  /// The share that `from` gave this site of its mask for a receiver.
-  const Bytes32* share_of(const Held& held, std::size_t from, std::size_t receiver) const;
-  std::vector<std::uint64_t> others_than(std::span<const std::uint64_t> set,
-                                         std::uint64_t receiver) const;
-  /// The peers among these that agree with each other on the tags of their masks.
-  std::vector<std::size_t> consistent(const Held& held, std::vector<std::size_t> places) const;
-  std::uint64_t tag_between(const Held& held, std::size_t from, std::uint64_t id) const;
-  std::optional<Secret32> joined(std::size_t member, const Bytes32& commitment);
-  /// A mask of this member with a missing site has not been told.
-  bool lacks_seed(std::size_t member, const Held& held) const;
-  /// Too few shares of this member's own mask have been told.
-  bool lacks_shares(std::size_t member) const;
-
-  SecureSumRule rule_;
-  std::uint64_t id_;
-  Secret32 secret_;
-  std::unique_ptr<MaskKeys> keys_;
-  std::uint64_t generation_ = 0;
-  std::size_t dimension_;
-  std::vector<Member> members_;
-  Round round_ = 0;                               // the latest opened round
-  std::vector<std::uint32_t> quantized_;          // the model of the round
-  std::vector<std::vector<SecretShare>> shares_;  // shares of own masks, by receiver and holder
-  std::size_t clipped_ = 0;
-  std::map<Round, Held> held_;
-  std::optional<Summing> summing_;
+  std::uint64_t generation_ = 0;  // how often all was drawn anew
+  Secret32 secret_;               // key from which this generation's masks are drawn
+  SumGroup group_;
+  SumClient client_;
+  std::optional<MaskedSum> sum_;  // of the round that is closed
 };
 
 }  // namespace sotto::sites

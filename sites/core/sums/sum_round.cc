@@ -42,19 +42,19 @@ Round round_after(std::span<const Neighbour> peers, Round round, std::size_t lea
   return round;
 }
 
-void SumRound::ask(Round round, std::span<Neighbour> peers) {
+void SumRound::ask(std::span<Neighbour> peers) {
   for (Neighbour& peer : peers) {
-    if (peer.channel.questioned && peer.heard() && !peer.answering.waited_for()) {
+    if (peer.channel.questioned != 0 && peer.heard() && !peer.answering.waited_for()) {
       peer.answering.note(peer.channel.answered);
     }
-    peer.channel.questioned = peer.channel.answered = false;
+    peer.channel.questioned = 0;
+    peer.channel.answered = false;
   }
   asked_ = true;
-  question_ = round;
 }
 
-void SumRound::answered(Neighbour& from, Round round) const {
-  from.channel.answered = from.channel.answered || round == question_;
+void note_answer(Neighbour& from, Round round) {
+  from.channel.answered = from.channel.answered || round == from.channel.questioned;
 }
 
 std::vector<std::size_t> SumRound::awaited(std::span<const Neighbour> peers,
@@ -67,7 +67,7 @@ std::vector<std::size_t> SumRound::awaited(std::span<const Neighbour> peers,
 void SumRound::end(std::span<Neighbour> peers, std::span<const std::size_t> owed) {
   for (std::size_t k = 0; k < peers.size(); ++k) {
     Neighbour& peer = peers[k];
-    if (!peer.channel.questioned || !peer.heard() || !peer.answering.waited_for()) {
+    if (peer.channel.questioned == 0 || !peer.heard() || !peer.answering.waited_for()) {
       continue;
     }
     const bool in_vain = std::ranges::find(owed, k) != owed.end();

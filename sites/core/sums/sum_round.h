@@ -30,16 +30,17 @@ SumHope sum_hope(std::span<const Neighbour> peers, Round round, std::size_t leas
 Round round_after(std::span<const Neighbour> peers, Round round, std::size_t least, Round lost,
                   Round last);
 
+/// Notes an answer of this peer about the sum of `round`.
+void note_answer(Neighbour& from, Round round);
+
 class SumRound {
  public:
   /// Whether the sum was asked for, and has not ended.
   bool asked() const { return asked_; }
-  /// Asks for the sum of `round`. An answer that is not waited for always comes too late for a sum
+  /// Asks for the sum of a round. An answer that is not waited for always comes too late for a sum
   /// that needs it, so it counts as in time until here: a peer that was slow for a while is waited
   /// for again.
-  void ask(Round round, std::span<Neighbour> peers);
-  /// Notes an answer of this peer about `round`.
-  void answered(Neighbour& from, Round round) const;
+  void ask(std::span<Neighbour> peers);
   /// The peers among `owed`, those that still owe answers, that are waited for.
   static std::vector<std::size_t> awaited(std::span<const Neighbour> peers,
                                           std::vector<std::size_t> owed);
@@ -50,7 +51,6 @@ class SumRound {
 
  private:
   bool asked_ = false;
-  Round question_ = 0;  // the latest round whose sum was asked for
 };
 
 }  // namespace sotto::sites

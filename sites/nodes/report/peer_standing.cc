@@ -1,10 +1,12 @@
 #include <sotto/sites/nodes/report/peer_standing.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <utility>
 
 #include <fmt/format.h>
+
+#include <sotto/base/check.h>
 
 namespace sotto {
 
@@ -13,6 +15,53 @@ using sites::PeerState;
 using sites::RefusalReason;
 
 namespace {
+
+using Kind = SiteEvent::Kind;
+
+/// A concern, its name, the event that tells of it, and the habit of a peer that it is about.
+struct ConcernRow {
+  PeerConcern concern = PeerConcern::none;
+  std::string_view name;
+  std::optional<Kind> event = {};
+  PeerHabit habit = PeerHabit::none;
+};
+
+constexpr auto kConcerns = std::to_array<ConcernRow>({
+    {PeerConcern::none, ""},
+    {PeerConcern::unreachable, "unreachable"},
+    {PeerConcern::awaited, "awaited"},
+    {PeerConcern::unanswered, "unanswered"},
+    {PeerConcern::lost, "lost"},
+    {PeerConcern::left, "left"},
+    {PeerConcern::closed, "closed"},
+    {PeerConcern::other_settings, "other-settings"},
+    {PeerConcern::old_state, "old-state"},
+    {PeerConcern::newer_process, "newer-process"},
+    {PeerConcern::broke_rule, "broke-rule"},
+    {PeerConcern::not_admitted, "not-admitted"},
+    {PeerConcern::other_key, "other-key"},
+    {PeerConcern::one_sided, "one-sided"},
+    {PeerConcern::observer, "observer"},
+    {PeerConcern::late, "late", Kind::peer_late},
+    {PeerConcern::barred, "barred", Kind::peer_barred},
+    {PeerConcern::takes, "takes", Kind::peer_takes, PeerHabit::takes},
+    {PeerConcern::gives, "gives", Kind::peer_gives, PeerHabit::gives},
+    {PeerConcern::mints, "mints", Kind::peer_mints, PeerHabit::mints},
+    {PeerConcern::confirms_nothing, "confirms-nothing", Kind::peer_confirms_nothing,
+     PeerHabit::confirms_nothing},
+    {PeerConcern::sends_nothing, "sends-nothing", Kind::peer_sends_nothing,
+     PeerHabit::sends_nothing},
+    {PeerConcern::far_ahead, "far-ahead", Kind::peer_far_ahead, PeerHabit::far_ahead},
+    {PeerConcern::stays_far, "stays-far", Kind::peer_stays_far, PeerHabit::stays_far},
+});
+
+/// The first row with this value in a column.
+template <typename Value>
+const ConcernRow& row_of(Value value, Value ConcernRow::*column) {
+  const auto* const found = std::ranges::find(kConcerns, value, column);
+  check(found != kConcerns.end(), "every concern, and every habit, has a row");
+  return *found;
+}
 
 PeerConcern concern_of(RefusalReason reason) {
   switch (reason) {
@@ -61,60 +110,52 @@ PeerStanding standing_of(const ChannelTraffic& channel) {
   return {};
 }
 
-/// What it does that no rule forbids.
-PeerStanding habit_of(const PeerState& peer) {
-  const auto with = [](PeerConcern concern, std::string text) {
-    return PeerStanding{PeerPhase::up, concern, std::move(text)};
-  };
-  if (peer.barred) {
-    return with(PeerConcern::barred,
-                fmt::format("its parcels were absurd, or spoiled the model, {} "
-                            "times: for a while they do not count",
-                            peer.blamed));
-  }
+/// The peer's habit, which no rule forbids, in words.
+std::string text_of_habit(const PeerState& peer) {
   switch (peer.habit) {
     case PeerHabit::takes:
-      return with(
-          PeerConcern::takes,
-          fmt::format("it, or a site behind it, has taken a mass of {:.1f} more than it returned: "
-                      "it is served, and pulls this site's weight down",
-                      peer.drawn));
+      return fmt::format(
+          "it, or a site behind it, has taken a mass of {:.1f} more than it "
+          "returned: it is served, and pulls this site's weight down",
+          peer.drawn);
     case PeerHabit::gives:
-      return with(PeerConcern::gives, fmt::format("it, or a site behind it, has given a mass of "
-                                                  "{:.1f} more than it took: the more, the "
-                                                  "shorter are this site's steps",
-                                                  -peer.drawn));
+      return fmt::format(
+          "it, or a site behind it, has given a mass of {:.1f} more than it took: "
+          "the more, the shorter are this site's steps",
+          -peer.drawn);
     case PeerHabit::confirms_nothing:
-      return with(
-          PeerConcern::confirms_nothing,
-          fmt::format("it has confirmed none of {} parcels for many rounds, and gets no more "
-                      "until it does",
-                      peer.sent - peer.receipts));
+      return fmt::format(
+          "it has confirmed none of {} parcels for many rounds, and gets no more "
+          "until it does",
+          peer.sent - peer.receipts);
     case PeerHabit::sends_nothing:
-      return with(PeerConcern::sends_nothing,
-                  "it may send, says that it does, and has not for many rounds");
+      return "it may send, says that it does, and has not for many rounds";
     case PeerHabit::mints:
-      return with(PeerConcern::mints,
-                  "its parcels have more mass than one may have: they count for nothing");
+      return "its parcels have more mass than one may have: they count for nothing";
     case PeerHabit::far_ahead:
-      return with(PeerConcern::far_ahead,
-                  fmt::format("it says that it has come to round {}", peer.round));
+      return fmt::format("it says that it has come to round {}", peer.round);
     case PeerHabit::stays_far:
-      return with(
-          PeerConcern::stays_far,
-          fmt::format("its model stays farther away than a parcel may pull: {} pulls were cut "
-                      "in all",
-                      peer.cut));
+      return fmt::format(
+          "its model stays farther away than a parcel may pull: {} pulls were cut "
+          "in all",
+          peer.cut);
     case PeerHabit::none:
       break;
   }
-  return {.phase = PeerPhase::up};
+  return "";
 }
 
-/// What one side's list allows and the other's does not.
+/// How a peer stands that is up: what it does, and what one side's list allows and the other's does
+/// not.
 PeerStanding in_touch(const PeerState& peer, const sites::SitePeer& trust) {
-  if (PeerStanding habit = habit_of(peer); habit.concern != PeerConcern::none) {
-    return habit;
+  if (peer.barred) {
+    return {PeerPhase::up, PeerConcern::barred,
+            fmt::format("its parcels were absurd, or spoiled the model, {} times: for a while they "
+                        "do not count",
+                        peer.blamed)};
+  }
+  if (peer.habit != PeerHabit::none) {
+    return {PeerPhase::up, row_of(peer.habit, &ConcernRow::habit).concern, text_of_habit(peer)};
   }
   if (peer.observer) {
     return {.phase = PeerPhase::up, .concern = PeerConcern::observer};
@@ -144,34 +185,10 @@ std::string_view name_of(PeerPhase phase) {
   return kNames.at(static_cast<std::size_t>(phase));
 }
 
-std::string_view name_of(PeerConcern concern) {
-  constexpr auto kNames = std::to_array<std::string_view>({
-      "",
-      "unreachable",
-      "awaited",
-      "unanswered",
-      "lost",
-      "left",
-      "closed",
-      "other-settings",
-      "old-state",
-      "newer-process",
-      "broke-rule",
-      "not-admitted",
-      "other-key",
-      "one-sided",
-      "observer",
-      "late",
-      "barred",
-      "takes",
-      "gives",
-      "mints",
-      "confirms-nothing",
-      "sends-nothing",
-      "far-ahead",
-      "stays-far",
-  });
-  return kNames.at(static_cast<std::size_t>(concern));
+std::string_view name_of(PeerConcern concern) { return row_of(concern, &ConcernRow::concern).name; }
+
+std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
+  return row_of(concern, &ConcernRow::concern).event;
 }
 
 PeerStanding standing_of(const PeerState& peer, const sites::SitePeer& trust, bool open,

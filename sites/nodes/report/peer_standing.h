@@ -4,11 +4,14 @@
 // Pure functions; thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <sotto/comm/channels.h>
-#include <sotto/sites/core/site.h>
+#include <sotto/sites/core/site_setup.h>
+#include <sotto/sites/core/site_state.h>
+#include <sotto/sites/nodes/report/site_event.h>
 
 namespace sotto {
 
@@ -59,6 +62,9 @@ std::string_view name_of(PeerPhase phase);
 
 /// As status and metrics write it: "confirms-nothing"; empty for PeerConcern::none.
 std::string_view name_of(PeerConcern concern);
+
+/// The event that tells of a concern about a peer that is up; none: no event does.
+std::optional<SiteEvent::Kind> event_of(PeerConcern concern);
 
 /// `open`: the site has a channel to it. `difference`: the first setting that differs, if its
 /// settings are other ones.

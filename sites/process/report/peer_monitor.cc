@@ -37,46 +37,6 @@ std::optional<std::int64_t> end_of_key(const TrustedPeer* line, std::string_view
 
 }  // namespace
 
-std::optional<SiteEvent::Kind> event_of(PeerConcern concern) {
-  switch (concern) {
-    case PeerConcern::takes:
-      return SiteEvent::Kind::peer_takes;
-    case PeerConcern::gives:
-      return SiteEvent::Kind::peer_gives;
-    case PeerConcern::confirms_nothing:
-      return SiteEvent::Kind::peer_confirms_nothing;
-    case PeerConcern::sends_nothing:
-      return SiteEvent::Kind::peer_sends_nothing;
-    case PeerConcern::mints:
-      return SiteEvent::Kind::peer_mints;
-    case PeerConcern::far_ahead:
-      return SiteEvent::Kind::peer_far_ahead;
-    case PeerConcern::stays_far:
-      return SiteEvent::Kind::peer_stays_far;
-    case PeerConcern::barred:
-      return SiteEvent::Kind::peer_barred;
-    case PeerConcern::late:
-      return SiteEvent::Kind::peer_late;
-    case PeerConcern::none:
-    case PeerConcern::unreachable:
-    case PeerConcern::awaited:
-    case PeerConcern::unanswered:
-    case PeerConcern::lost:
-    case PeerConcern::left:
-    case PeerConcern::closed:
-    case PeerConcern::other_settings:
-    case PeerConcern::old_state:
-    case PeerConcern::newer_process:
-    case PeerConcern::broke_rule:
-    case PeerConcern::not_admitted:
-    case PeerConcern::other_key:
-    case PeerConcern::one_sided:
-    case PeerConcern::observer:
-      return {};
-  }
-  return {};
-}
-
 PeerMonitor::PeerMonitor(const sites::Site& site, const Channels& channels, const SiteLinks& links,
                          bool observer, std::string settings, SiteListener listener)
     : site_(site),

@@ -28,9 +28,6 @@
 
 namespace sotto {
 
-/// The event that tells of a concern about a peer that is up; none: no event does.
-std::optional<SiteEvent::Kind> event_of(PeerConcern concern);
-
 class PeerMonitor {
  public:
   /// `settings` are the site's own (SiteSetup). `observer`: the site sends nothing, so that edges

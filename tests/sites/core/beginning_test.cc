@@ -7,7 +7,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/sites/core/beginning.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing/mixing.h>
+#include <sotto/sites/core/places.h>
 
 namespace sotto::test::beginning_test {
 
@@ -78,7 +78,7 @@ TEST_CASE("the giver keeps its place in the list, and is forgotten when it leave
   site.take_over(1, 7);
   site.rearrange(std::vector<std::size_t>{2, 0});
   CHECK(site.giver() == 0);
-  site.rearrange(std::vector<std::size_t>{sites::Mixing::kNobody});
+  site.rearrange(std::vector<std::size_t>{sites::kNobody});
   CHECK_FALSE(site.giver());
   CHECK(site.settle({}, "") == 7);
   site.take_over(0, 9);

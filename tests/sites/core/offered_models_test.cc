@@ -118,7 +118,7 @@ TEST_CASE("offered models keep their peers when the list changes") {
   OfferedModels models;
   models.add({.peer = 0, .round = 1, .values = {1}});
   models.add({.peer = 1, .round = 2, .values = {2}});
-  models.rearrange(std::vector<std::size_t>{sites::Mixing::kNobody, 0});
+  models.rearrange(std::vector<std::size_t>{sites::kNobody, 0});
   CHECK(models.has(0));
   CHECK_FALSE(models.enough());
   CHECK(models.choose(std::vector<float>{0}).round == 2);

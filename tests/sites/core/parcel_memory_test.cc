@@ -32,7 +32,7 @@ TEST_CASE_TEMPLATE("a compressed parcel takes no more memory than it needs", Exc
   std::vector<float> parameters(kDimension);
   const std::vector<float> gradient(kDimension, 1);
   Exchange mixing(setup_of(parameters));
-  const std::size_t added = Mixing::kNobody;
+  const std::size_t added = kNobody;
   mixing.rearrange({&added, 1});
   mixing.begin();
   for (Round round = 0; round < 3; ++round) {

@@ -45,7 +45,7 @@ struct Site {
 
   Site() {
     model.begin();
-    taking.rearrange(std::vector<std::size_t>{Mixing::kNobody});
+    taking.rearrange(std::vector<std::size_t>{kNobody});
   }
   TakenIn take(const ShareHeader& header, Credit credit = Credit::whole) {
     const auto taken = taking.take_in(0, payload_of(header, {2, 4}), {.credit = credit});
@@ -135,7 +135,7 @@ TEST_CASE("parcels whose mass does not count move the model as far as those whos
   std::vector<float> with_mass;
   for (const Credit credit : {Credit::whole, Credit::pull}) {
     Site site;
-    site.taking.rearrange(std::vector<std::size_t>(kPeers, Mixing::kNobody));
+    site.taking.rearrange(std::vector<std::size_t>(kPeers, kNobody));
     REQUIRE(site.model.move_by(1, std::vector<float>{2, 4}, std::vector<float>{1, 1}).ok());
     for (std::size_t peer = 0; peer < kPeers; ++peer) {
       const auto taken = site.taking.take_in(peer, payload_of({.share = 0.5, .mass = 0.5}, {2, 4}),

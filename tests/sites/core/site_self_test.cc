@@ -34,8 +34,7 @@ Fault fault_of(const SiteSelf& self) {
 }
 
 SiteSelf begun() {
-  return {.name = "a",
-          .incarnation = 7,
+  return {.incarnation = 7,
           .round = 3,
           .offered = 3,
           .trained = true,

@@ -70,9 +70,9 @@ TEST_CASE("peers that never answer are waited for no more, and again once they a
   std::vector<Neighbour> peers = peers_in({1, 1});
   SumRound sum;
   const auto ask = [&](Round round) {
-    sum.ask(round, peers);
+    sum.ask(peers);
     for (Neighbour& peer : peers) {
-      peer.channel.questioned = true;
+      peer.channel.questioned = round;
     }
     CHECK(sum.asked());
   };
@@ -81,8 +81,8 @@ TEST_CASE("peers that never answer are waited for no more, and again once they a
     ask(++round);
     REQUIRE(round < 1000);
     CHECK(SumRound::awaited(peers, {0, 1}) == std::vector<std::size_t>{0, 1});
-    sum.answered(peers[0], round);
-    sum.answered(peers[1], round - 1);  // about a round that has ended
+    note_answer(peers[0], round);
+    note_answer(peers[1], round - 1);  // about a round that has ended
     sum.end(peers, std::vector<std::size_t>{1});
     CHECK_FALSE(sum.asked());
   }
@@ -90,7 +90,7 @@ TEST_CASE("peers that never answer are waited for no more, and again once they a
   ask(++round);
   CHECK(SumRound::awaited(peers, {0, 1}) == std::vector<std::size_t>{0});
   for (const Round last = round + 1000; !peers[1].answering.waited_for();) {
-    sum.answered(peers[1], round);
+    note_answer(peers[1], round);
     sum.end(peers, {});
     REQUIRE(round < last);
     ask(++round);

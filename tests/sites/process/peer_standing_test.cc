@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include <sotto/sites/nodes/report/site_event.h>
-#include <sotto/sites/process/report/peer_monitor.h>
 
 namespace sotto::test::peer_standing_test {
 
