@@ -1,13 +1,14 @@
 // A training loop in Eigen, here logistic regression, on four nodes: parameters and gradient are
 // flat vectors of Eigen's, and lines (1) and (2) are all that is sotto's. The nodes are threads
 // here.
+#include <cstddef>
 #include <cstdio>
-#include <thread>
 #include <vector>
 
 #include <Eigen/Core>
 
 #include <sotto/base/philox.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/trainers/optimizer.h>
 
 namespace {
@@ -61,13 +62,11 @@ int main() {
   options.transport = "inproc";
   options.nodes = 4;
   options.store = sotto::make_memory_store();
-  std::vector<std::thread> nodes;
   std::vector<char> solved(4);
-  for (options.rank = 0; options.rank < options.nodes; ++options.rank) {
-    nodes.emplace_back([options, &done = solved[nodes.size()]] { done = train(options); });
-  }
-  for (std::thread& node : nodes) {
-    node.join();
-  }
+  sotto::run_side_by_side(solved.size(), "nodes", [&](std::size_t node) {
+    sotto::OptimizerOptions own = options;
+    own.rank = static_cast<sotto::Rank>(node);
+    solved[node] = train(own);
+  });
   return solved == std::vector<char>(4, true) ? 0 : 1;
 }

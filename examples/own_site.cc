@@ -4,14 +4,15 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/trust/key_file.h>
 #include <sotto/sites/process/site_optimizer.h>
 #include <sotto/sites/process/site_settings.h>
@@ -67,13 +68,13 @@ int run() {
       fs::temp_directory_path() / ("sotto-own-site-" + std::to_string(::getpid()));
   fs::remove_all(folder);
   fs::create_directory(folder);
-  exchange_keys(folder, {"bank", "lab"});
+  const std::vector<std::string> names = {"bank", "lab"};
+  exchange_keys(folder, names);
   std::vector<std::vector<float>> models(2, std::vector<float>(1000));
   std::vector<sotto::Status> ends(2);
-  std::thread bank([&] { ends[0] = train(folder, "bank", 1, models[0]); });
-  std::thread lab([&] { ends[1] = train(folder, "lab", 2, models[1]); });
-  bank.join();
-  lab.join();
+  sotto::run_side_by_side(2, "sites", [&](std::size_t k) {
+    ends[k] = train(folder, names[k], static_cast<float>(k + 1), models[k]);
+  });
   fs::remove_all(folder);
   for (std::size_t k = 0; k < ends.size(); ++k) {
     std::printf("%s: x[0] = %.3f\n", ends[k].ok() ? "done" : ends[k].message().c_str(),

@@ -2,11 +2,12 @@
 // On one machine the loop said `x[k] -= 0.02F * gradient[k]`; lines (1) and (2) replace that. The
 // nodes are threads here; for processes leave `nodes`, `rank` and `store` alone and use mpirun.
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
-#include <thread>
 #include <vector>
 
 #include <sotto/base/philox.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/trainers/optimizer.h>
 
 /// The gradient of ½ (a·x − a·1)² at x, for a fresh random example a.
@@ -46,13 +47,11 @@ int main() {
   options.transport = "inproc";
   options.nodes = 4;
   options.store = sotto::make_memory_store();
-  std::vector<std::thread> nodes;
   std::vector<char> solved(4);
-  for (options.rank = 0; options.rank < options.nodes; ++options.rank) {
-    nodes.emplace_back([options, &done = solved[nodes.size()]] { done = train(options); });
-  }
-  for (std::thread& node : nodes) {
-    node.join();
-  }
+  sotto::run_side_by_side(solved.size(), "nodes", [&](std::size_t node) {
+    sotto::OptimizerOptions own = options;
+    own.rank = static_cast<sotto::Rank>(node);
+    solved[node] = train(own);
+  });
   return solved == std::vector<char>(4, true) ? 0 : 1;
 }

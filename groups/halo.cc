@@ -40,8 +40,19 @@ bool bit(std::span<const std::byte> bitmap, std::size_t at) {
 
 }  // namespace
 
-GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,
-                     std::span<const int> owner, int members, int position) {
+std::vector<GraphEdge> sorted_edges(std::span<const GraphEdge> edges) {
+  std::vector<GraphEdge> sorted(edges.begin(), edges.end());
+  for (auto& [a, b] : sorted) {
+    if (a > b) {
+      std::swap(a, b);
+    }
+  }
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+GraphPart graph_part(std::span<const GraphEdge> edges, std::span<const int> owner, int members,
+                     int position) {
   for (const int member : owner) {
     if (member < 0 || member >= members) {
       refuse("owner", fmt::format("{}", member), fmt::format("members are 0 to {}", members - 1));

@@ -44,6 +44,12 @@ struct HaloLists {
   }
 };
 
+/// An edge of a graph, by the numbers of its ends; the order of these means nothing.
+using GraphEdge = std::pair<std::uint32_t, std::uint32_t>;
+
+/// The edges in ascending order, the smaller end of each first.
+std::vector<GraphEdge> sorted_edges(std::span<const GraphEdge> edges);
+
 /// One member's part of a graph.
 struct GraphPart {
   /// This member's nodes of the graph, ascending: row i of its matrix is node own[i].
@@ -58,8 +64,8 @@ struct GraphPart {
 /// The part of the member at `position` of a graph whose node v belongs to the member owner[v],
 /// with undirected edges. Throws Error (field "edges" or "owner") for a node or a member that is
 /// none.
-GraphPart graph_part(std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,
-                     std::span<const int> owner, int members, int position);
+GraphPart graph_part(std::span<const GraphEdge> edges, std::span<const int> owner, int members,
+                     int position);
 
 class Halo final : public OnePhaseCollective {
  public:

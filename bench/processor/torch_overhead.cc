@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <torch/torch.h>
@@ -21,6 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/stores.h>
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
@@ -61,13 +61,9 @@ class Crew {
   /// Seconds of processor that a step takes a node.
   double step() {
     const double begin = processor_s();
-    std::vector<std::thread> threads;
-    for (std::size_t node = 0; node < models_.size(); ++node) {
-      threads.emplace_back([this, node] { take_step(models_[node], *optimizers_[node]); });
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
+    sotto::run_side_by_side(models_.size(), "nodes", [this](std::size_t node) {
+      take_step(models_[node], *optimizers_[node]);
+    });
     return (processor_s() - begin) / static_cast<double>(models_.size());
   }
 

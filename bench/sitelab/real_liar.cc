@@ -173,6 +173,13 @@ class Liar {
 
 }  // namespace
 
+std::vector<std::string> liar_words(const LiarOptions& options) {
+  return {"--lie",  fmt::to_string(options.site),
+          "--seed", fmt::to_string(options.seed),
+          "--keep", options.folder,
+          "--port", fmt::to_string(options.port)};
+}
+
 Status run_liar(const FaultPlan& plan, const LiarOptions& options) {
   const PlannedLie* lie = plan.lie_of(options.site);
   if (lie == nullptr) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
@@ -22,6 +23,9 @@ struct LiarOptions {
   int port = 0;                     ///< the port of loopback at which it listens
   std::function<bool()> stop = {};  ///< asked now and then: true ends it
 };
+
+/// The words that ask a `sitelab PLAN` to be that liar: all options but when to stop.
+std::vector<std::string> liar_words(const LiarOptions& options);
 
 /// Lies until it is told to stop. A fault: its sockets failed. Throws Error for a site that is
 /// honest in the plan.

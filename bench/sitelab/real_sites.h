@@ -43,7 +43,7 @@ struct RealProgress {
 
 struct RealOptions {
   std::string program;  ///< the sotto that runs the sites
-  /// The words that run a site that lies, before those that say which (liar_words).
+  /// The words that run a site that lies, before those that say which (real_liar.h).
   std::vector<std::string> liar = {};
   std::uint64_t seed = 0;
   std::string folder;  ///< an empty folder, which gets the sites' files
@@ -92,11 +92,6 @@ struct RealReport {
   std::size_t largest_state = 0;
   Growth growth;
 };
-
-/// The words of a process that lies, after its program and the plan: which site, of which run, in
-/// which folder, and at which port of loopback.
-std::vector<std::string> liar_words(Rank site, std::uint64_t seed, const std::string& folder,
-                                    int port);
 
 /// Runs the plan, until its end or the first violation. Throws Error for a plan that is refused.
 RealReport run_real_sites(const FaultPlan& plan, const RealOptions& options);

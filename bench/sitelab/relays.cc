@@ -83,12 +83,18 @@ void Relays::wake() {
 }
 
 int Relays::open(Rank from, Rank to) {
+  const std::lock_guard lock(mutex_);
+  const auto known = std::ranges::find_if(entrances_, [&](const Entrance& entrance) {
+    return entrance.from == from && entrance.to == to;
+  });
+  if (known != entrances_.end()) {
+    return known->port;
+  }
   auto [socket, port] = bench::hold_port();
   if (::listen(socket.get(), 64) != 0) {
     fail("a relay cannot listen");
   }
-  const std::lock_guard lock(mutex_);
-  entrances_.push_back({.listener = std::move(socket), .from = from, .to = to});
+  entrances_.push_back({.listener = std::move(socket), .port = port, .from = from, .to = to});
   wake();
   return port;
 }
@@ -175,8 +181,7 @@ void Relays::break_off(const Connection& connection) {
 
 void Relays::take(Connection& connection, std::size_t flow) {
   Flow& on = connection.flows[flow];
-  Way& along =
-      flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
+  Way& along = way_of(connection, flow);
   const LinkSpec& link = link_of(along);
   std::vector<char> bytes(bytes_in(kPieceSeconds, link, kPiece));
   const auto got = ::recv(connection.ends[flow].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);

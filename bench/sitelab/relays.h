@@ -38,7 +38,7 @@ class Relays final : public Ways {
   Relays(const Relays&) = delete;
   Relays& operator=(const Relays&) = delete;
 
-  /// Where `from` reaches `to`: a port of loopback. Begins to relay; once for each pair.
+  /// Where `from` reaches `to`: a port of loopback, always the same one. Begins to relay there.
   int open(Rank from, Rank to);
   /// Where the process of a site listens from now on.
   void lead_to(Rank site, int port);
@@ -65,6 +65,7 @@ class Relays final : public Ways {
   };
   struct Entrance {
     FileDescriptor listener;
+    int port = 0;
     Rank from = 0;
     Rank to = 0;
   };
@@ -91,13 +92,15 @@ class Relays final : public Ways {
     bool broken = false;  ///< … in the middle of what it carried
   };
 
-  Way& way(Rank from, Rank to) {
-    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+  std::size_t place(Rank from, Rank to) const {
+    return static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to);
   }
-  const Way& way(Rank from, Rank to) const {
-    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
-  }
+  Way& way(Rank from, Rank to) { return ways_[place(from, to)]; }
+  const Way& way(Rank from, Rank to) const { return ways_[place(from, to)]; }
   /// The way that flow `flow` of the connection takes.
+  Way& way_of(const Connection& connection, std::size_t flow) {
+    return flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
+  }
   const Way& way_of(const Connection& connection, std::size_t flow) const {
     return flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
   }

@@ -20,33 +20,30 @@ constexpr double kKillNoticed = 2;
 RunAudit::RunAudit(const FaultPlan& plan, double unix_start, Fail fail)
     : plan_(plan), unix_start_(unix_start), fail_(std::move(fail)) {}
 
-void RunAudit::state_changed(const Result<std::optional<DurableSite>>& before,
-                             const Result<std::optional<DurableSite>>& after) {
-  const auto made = [](const auto& read) {
-    const sites::SiteState state =
-        read.ok() && read->has_value() ? (*read)->state : sites::SiteState();
-    return std::pair(state.minted, state.raised - state.lowered);
-  };
-  minted_before_ += made(before).first - made(after).first;
-  returned_before_ += made(before).second - made(after).second;
-}
-
-void RunAudit::finish(const RealFleet& fleet, RealNaming& naming, RealReport& report) {
+void RunAudit::finish(const RealFleet& fleet, const RealInjection& injection, RealNaming& naming,
+                      RealReport& report) const {
   const std::vector<DurableSite> durable = read_states(fleet, report);
   judge(durable, report);
-  read_logs(fleet, naming, report);
+  const Logs logs = read_logs(fleet, report);
+  name_liars(fleet, logs, naming, report);
+  for (const MissedProcess& gone : injection.missed()) {
+    measure(gone, fleet, logs, report);
+  }
+  for (Detections* seen : {&report.killed, &report.stopped}) {
+    std::ranges::sort(seen->seconds);
+  }
   if (plan_.exchange == sites::MixingKind::push_sum) {
-    weigh(durable, report);
+    weigh(durable, injection.lost_states(), report);
   }
 }
 
-std::vector<DurableSite> RunAudit::read_states(const RealFleet& fleet, RealReport& report) {
+std::vector<DurableSite> RunAudit::read_states(const RealFleet& fleet, RealReport& report) const {
   std::vector<DurableSite> durable;
   for (Rank site = 0; site < plan_.sites; ++site) {
     if (fleet.lies(site)) {
       continue;
     }
-    auto found = read_durable(plan_, *fleet.at(site).home.files, site);
+    auto found = read_durable(plan_, fleet.at(site).files(), site);
     if (!found.ok()) {
       fail_(site, "the end of the run", fmt::format("its state: {}", found.status().message()));
     } else if (found->has_value()) {
@@ -74,10 +71,11 @@ void RunAudit::judge(const std::vector<DurableSite>& durable, RealReport& report
 }
 
 /// Whether the mass that was made is there.
-void RunAudit::weigh(const std::vector<DurableSite>& durable, RealReport& report) {
+void RunAudit::weigh(const std::vector<DurableSite>& durable, const LostStates& lost,
+                     RealReport& report) const {
   MassAudit& mass = report.mass = audit_mass(durable, plan_.sites);
-  mass.minted += minted_before_;
-  mass.lost += minted_before_ + returned_before_;
+  mass.minted += lost.minted;
+  mass.lost += lost.minted + lost.returned;
   const double tolerance = kTolerance * std::max(1.0, mass.minted);
   if (!plan_.lies.empty()) {
     // What liars hold, or say that they give, is nobody's. Sites take away again what is minted.
@@ -98,12 +96,11 @@ void RunAudit::weigh(const std::vector<DurableSite>& durable, RealReport& report
   }
 }
 
-void RunAudit::read_logs(const RealFleet& fleet, RealNaming& naming, RealReport& report) {
-  std::vector<std::vector<LogEntry>> logs(fleet.size());
-  std::vector<std::vector<Rank>> near;
+RunAudit::Logs RunAudit::read_logs(const RealFleet& fleet, RealReport& report) const {
+  Logs logs(fleet.size());
   for (Rank site = 0; site < plan_.sites; ++site) {
     std::vector<LogEntry>& log = logs[static_cast<std::size_t>(site)];
-    for (const std::string& path : fleet.at(site).logs) {
+    for (const std::string& path : fleet.at(site).logs()) {
       const std::vector<LogEntry> more = read_log(path);
       log.insert(log.end(), more.begin(), more.end());
     }
@@ -114,30 +111,33 @@ void RunAudit::read_logs(const RealFleet& fleet, RealNaming& naming, RealReport&
         fail_(site, "a round", "accuses an honest site: " + entry.text);
       }
     }
+  }
+  return logs;
+}
+
+void RunAudit::name_liars(const RealFleet& fleet, const Logs& logs, RealNaming& naming,
+                          RealReport& report) {
+  std::vector<std::vector<Rank>> near;
+  for (std::size_t k = 0; k < logs.size(); ++k) {
+    const auto site = static_cast<Rank>(k);
     near.push_back(fleet.neighbours(site));
     if (!fleet.lies(site)) {
-      naming.see_log(site, log);
+      naming.see_log(site, logs[k]);
     }
   }
   report.named = naming.named(near);
   report.honest_accused = naming.honest_accused();
-  for (const MissedProcess& gone : gone_) {
-    measure(gone, fleet, logs, report);
-  }
-  for (Detections* seen : {&report.killed, &report.stopped}) {
-    std::sort(seen->seconds.begin(), seen->seconds.end());
-  }
 }
 
 /// How soon each witness logged that the process was gone. A witness that was itself disturbed
 /// meanwhile does not count.
-void RunAudit::measure(const MissedProcess& gone, const RealFleet& fleet,
-                       const std::vector<std::vector<LogEntry>>& logs, RealReport& report) const {
+void RunAudit::measure(const MissedProcess& gone, const RealFleet& fleet, const Logs& logs,
+                       RealReport& report) const {
   const double at = unix_start_ + to_seconds(gone.at);
   const double limit = kKillNoticed + (gone.stopped ? to_seconds(plan_.silence) : 0);
   Detections& seen = gone.stopped ? report.stopped : report.killed;
   for (const Rank witness : gone.witnesses) {
-    const auto& struck = fleet.at(witness).disturbed;
+    const auto& struck = fleet.at(witness).disturbed();
     const bool busy = std::any_of(struck.begin(), struck.end(), [&](SimTime time) {
       return to_seconds(time - gone.at) > -1 && to_seconds(time - gone.at) < limit;
     });

@@ -5,11 +5,12 @@
 //
 // The nodes are threads here; for processes take another transport and store.
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
-#include <thread>
 #include <vector>
 
 #include <sotto/base/philox.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/stores.h>
 #include <sotto/groups/program_gradient.h>
 #include <sotto/groups/programs/expert_exchange.h>
@@ -187,16 +188,9 @@ bool train(sotto::Rank rank, const std::shared_ptr<sotto::Store>& store) {
 
 int main() {
   const std::shared_ptr<sotto::Store> store = sotto::make_memory_store();
-  std::vector<std::thread> nodes;
-  nodes.reserve(kNodes);
   std::vector<char> learnt(kNodes);
-  for (sotto::Rank rank = 0; rank < kNodes; ++rank) {
-    nodes.emplace_back([rank, &store, &done = learnt[static_cast<std::size_t>(rank)]] {
-      done = train(rank, store);
-    });
-  }
-  for (std::thread& node : nodes) {
-    node.join();
-  }
+  sotto::run_side_by_side(kNodes, "nodes", [&](std::size_t node) {
+    learnt[node] = train(static_cast<sotto::Rank>(node), store);
+  });
   return learnt == std::vector<char>(kNodes, true) ? 0 : 1;
 }

@@ -16,16 +16,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <sotto/base/philox.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/stores.h>
 #include <sotto/groups/count_exchange.h>
 #include <sotto/groups/program.h>
@@ -188,16 +189,9 @@ int main(int argc, char** argv) {
   }
   const std::shared_ptr<sotto::Store> store = sotto::make_memory_store();
   std::vector<Outcome> outcomes(static_cast<std::size_t>(sites));
-  std::vector<std::thread> threads;
-  threads.reserve(outcomes.size());
-  for (sotto::Rank rank = 0; rank < sites; ++rank) {
-    threads.emplace_back([&, rank] {
-      outcomes[static_cast<std::size_t>(rank)] = run_site(rank, sites, corpus, store);
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  sotto::run_side_by_side(outcomes.size(), "sites", [&](std::size_t site) {
+    outcomes[site] = run_site(static_cast<sotto::Rank>(site), sites, corpus, store);
+  });
   if (!std::ranges::all_of(outcomes, &Outcome::ok)) {
     return 1;
   }

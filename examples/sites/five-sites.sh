@@ -31,7 +31,7 @@ done
 
 # At whoever puts the federation together. The template has the settings of all.
 cat >shared.toml <<TOML
-monitor = "127.0.0.1:$((port + 5))"    # of the first site; init counts on for sites of one host
+monitor = "$(first_monitor)"    # of the first site; init counts on for sites of one host
 
 [training]
 task = "digits,train=1500,test=500"

@@ -10,7 +10,7 @@ cd "$work"
 
 list_sites >sites.csv
 cat >shared.toml <<TOML
-monitor = "127.0.0.1:$((port + 6))"    # of the first site; init counts on for sites of one host
+monitor = "$(first_monitor)"    # of the first site; init counts on for sites of one host
 
 [training]
 task = "digits,train=1800,test=500"

@@ -2,15 +2,16 @@
 # peers, files, processes, and an end that leaves nothing behind. Sourced, not run.
 #
 # Sites of add_site have a network namespace each (address 10.77.0.N, all on one bridge) where the
-# user is root; NAMESPACES=no, or any other user, keeps them on loopback. Sites of `sotto site init`
-# lie on loopback, at ports from PORT on.
+# user is root; NAMESPACES=no, or any other user, keeps them on loopback, where those of
+# `sotto site init` always lie. There the sites have the ports from PORT on, and their monitors those
+# behind.
 
 program=${SOTTO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/sotto}
 [ -x "$program" ] || { echo "no program at $program: build it, or say where it is with SOTTO=PATH" >&2; exit 2; }
 sotto() { "$program" "$@"; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/sotto-sites.XXXXXX")
 homes=$work                # where each site has a folder of its name
-port=${PORT:-9201}         # of the first site of `sotto site init`
+port=${PORT:-9201}         # of the first site on loopback
 tag=so$$
 declare -a sites=()        # names
 declare -A number=() pid=()
@@ -69,11 +70,16 @@ inside() {
   if [ "$namespaces" = yes ]; then ip netns exec "$tag-${number[$name]}" "$@"; else "$@"; fi
 }
 
+# local_address K: of the Kth on loopback, sites first and then their monitors; from 0.
+local_address() { echo "127.0.0.1:$((port + $1))"; }
+# Of the monitors of `sites`; `sotto site init` counts on from there.
+first_monitor() { local_address "${#sites[@]}"; }
+
 address_of() {
-  if [ "$namespaces" = yes ]; then echo "10.77.0.${number[$1]}:9001"; else echo "127.0.0.1:$((${BASE_PORT:-19000} + ${number[$1]}))"; fi
+  if [ "$namespaces" = yes ]; then echo "10.77.0.${number[$1]}:9001"; else local_address "$((${number[$1]} - 1))"; fi
 }
 monitor_of() {
-  if [ "$namespaces" = yes ]; then echo 127.0.0.1:9100; else echo "127.0.0.1:$((${BASE_PORT:-19000} + 100 + ${number[$1]}))"; fi
+  if [ "$namespaces" = yes ]; then echo 127.0.0.1:9100; else local_address "$((${#sites[@]} + ${number[$1]} - 1))"; fi
 }
 
 # peer_line SITE PEER MAY_SEND SEND_TO: a line in SITE's list.
@@ -102,7 +108,7 @@ TOML
 list_sites() {
   local k
   echo "name,address"
-  for k in "${!sites[@]}"; do echo "${sites[$k]},127.0.0.1:$((port + k))"; done
+  for k in "${!sites[@]}"; do echo "${sites[$k]},$(local_address "$k")"; done
 }
 
 start_site() {

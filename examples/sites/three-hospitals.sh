@@ -37,7 +37,7 @@ sotto data scaling --combine north-sums.toml south-sums.toml west-sums.toml --ou
 # At whoever puts the federation together; this script makes the keys, too.
 list_sites >sites.csv
 cat >shared.toml <<TOML
-monitor = "127.0.0.1:$((port + 3))"    # of the first site; init counts on for sites of one host
+monitor = "$(first_monitor)"    # of the first site; init counts on for sites of one host
 
 [data]
 scaling = "scaling.toml"

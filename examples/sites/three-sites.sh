@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Three sites that trust each other, on one machine: they train together, one is killed and comes
 # back, and each ends with the model that all their data make.
-#   examples/sites/three-sites.sh           SOTTO=PATH, KEEP=1, NAMESPACES=no
+#   examples/sites/three-sites.sh           SOTTO=PATH, PORT=9201 (the first of six), KEEP=1,
+#                                           NAMESPACES=no
 set -euo pipefail
 source "$(dirname "$0")/sites.sh"
 

@@ -44,15 +44,19 @@ void BlockAttention::begin(std::span<float> out) {
   std::ranges::fill(out, 0.0F);
 }
 
-template <typename Head, typename Work>
-void BlockAttention::each_strip(const AttentionTile& tile, const Head& head, const Work& work) {
-  for (std::size_t h = 0; h < heads_ && tile.keys.size > 0; ++h) {
-    head(h);
+template <typename Work>
+void BlockAttention::each_strip(const AttentionTile& tile, const AttentionInput& in,
+                                const Work& work) {
+  for (std::size_t head = 0; head < heads_ && tile.keys.size > 0; ++head) {
+    gather(in.k, tile.keys, head, keys_);
+    gather(in.v, tile.keys, head, values_);
     for (std::size_t first = 0; first < tile.queries.size; first += kStrip) {
-      work(Strip{.first = first,
-                 .rows = std::min(kStrip, tile.queries.size - first),
-                 .row = tile.queries.offset + first,
-                 .head = h});
+      const Strip strip = {.first = first,
+                           .rows = std::min(kStrip, tile.queries.size - first),
+                           .row = tile.queries.offset + first,
+                           .head = head};
+      score(strip, tile.keys.size, in.q);
+      work(strip);
     }
   }
 }
@@ -87,16 +91,7 @@ void BlockAttention::score(const Strip& strip, std::size_t keys, std::span<const
 
 void BlockAttention::attend(const AttentionTile& tile, const AttentionInput& in,
                             std::span<float> out) {
-  each_strip(
-      tile,
-      [&](std::size_t head) {
-        gather(in.k, tile.keys, head, keys_);
-        gather(in.v, tile.keys, head, values_);
-      },
-      [&](const Strip& strip) {
-        score(strip, tile.keys.size, in.q);
-        soften(tile, strip, out);
-      });
+  each_strip(tile, in, [&](const Strip& strip) { soften(tile, strip, out); });
 }
 
 void BlockAttention::soften(const AttentionTile& tile, const Strip& strip, std::span<float> out) {
@@ -147,16 +142,7 @@ void BlockAttention::begin_backward(std::span<const float> out, std::span<const 
 void BlockAttention::attend_backward(const AttentionTile& tile, const AttentionInput& in,
                                      std::span<const float> dout,
                                      const AttentionGradient& gradient) {
-  each_strip(
-      tile,
-      [&](std::size_t head) {
-        gather(in.k, tile.keys, head, keys_);
-        gather(in.v, tile.keys, head, values_);
-      },
-      [&](const Strip& strip) {
-        score(strip, tile.keys.size, in.q);
-        differentiate(tile, strip, dout, gradient);
-      });
+  each_strip(tile, in, [&](const Strip& strip) { differentiate(tile, strip, dout, gradient); });
 }
 
 void BlockAttention::differentiate(const AttentionTile& tile, const Strip& strip,

@@ -86,9 +86,9 @@ class BlockAttention {
   std::size_t row_elements() const { return heads_ * width_; }
   /// Index of what is kept of a query and a head.
   std::size_t kept(std::size_t row, std::size_t head) const { return row * heads_ + head; }
-  /// Calls `work` with each strip of a tile, after `head` for its head.
-  template <typename Head, typename Work>
-  void each_strip(const AttentionTile& tile, const Head& head, const Work& work);
+  /// Calls `work` with each strip of a tile, whose scores, keys and values are there then.
+  template <typename Work>
+  void each_strip(const AttentionTile& tile, const AttentionInput& in, const Work& work);
   /// The keys that query number `row` of a tile sees.
   static std::size_t seen(const AttentionTile& tile, std::size_t row) {
     return tile.diagonal ? row + 1 : tile.keys.size;

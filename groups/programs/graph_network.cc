@@ -3,64 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
-#include <sotto/base/xxh3.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 namespace {
 
 constexpr std::uint32_t kElsewhere = std::numeric_limits<std::uint32_t>::max();
-
-/// Edges in ascending order, the smaller end of each first.
-std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted_edges(const RatedGraph& graph) {
-  auto edges = graph.edges;
-  for (auto& [a, b] : edges) {
-    if (a > b) {
-      std::swap(a, b);
-    }
-  }
-  std::ranges::sort(edges);
-  return edges;
-}
-
-/// The sum of the weights of the links of all members. Throws Error for a link along no edge.
-double weight_of_all(const RatedGraph& graph) {
-  const auto edges = sorted_edges(graph);
-  double sum = 0;
-  for (const GraphLink& link : graph.links) {
-    const std::pair edge(std::min(link.from, link.to), std::max(link.from, link.to));
-    if (!std::ranges::binary_search(edges, edge) || !(link.weight > 0) ||
-        !std::isfinite(link.weight)) {
-      refuse("links", fmt::format("{}-{} of weight {}", link.from, link.to, link.weight),
-             "links go along edges of the graph, with finite weights above 0");
-    }
-    sum += static_cast<double>(link.weight);
-  }
-  if (graph.total_weight == 0) {
-    return sum;
-  }
-  if (!(graph.total_weight > 0) || !std::isfinite(graph.total_weight)) {
-    refuse("total_weight", fmt::format("{}", graph.total_weight), "it is finite and above 0");
-  }
-  return graph.total_weight;
-}
-
-/// A digest of what all members must know alike, beside `seed`, one of owners and boundaries.
-std::uint64_t digest_of(const RatedGraph& graph, std::uint64_t seed) {
-  ByteBuffer all;
-  for (const auto& [a, b] : sorted_edges(graph)) {
-    all.write(a);
-    all.write(b);
-  }
-  all.write(weight_of_all(graph));
-  return xxh3(all.bytes(), seed);
-}
 
 /// The part of a graph that fits the options, for initializers.
 GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
@@ -78,7 +31,7 @@ GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
   }
   const Group group = node.everyone().group;
   GraphPart part = graph_part(graph.edges, graph.owner, group.size(), group.position);
-  part.lists.digest = digest_of(graph, part.lists.digest);
+  part.lists.digest = graph.digest(part.lists.digest);
   return part;
 }
 
@@ -173,7 +126,7 @@ GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
   dh_.resize(options.hidden);
   t_norm_.resize(own_rows);
   z_norm_.resize(own_rows);
-  find_links(graph, weight_of_all(graph));
+  find_links(graph, graph.weight_of_all());
   add_stages();
 }
 

@@ -33,7 +33,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <sotto/base/status.h>
@@ -41,27 +40,9 @@
 #include <sotto/groups/halo_cache.h>
 #include <sotto/groups/program_gradient.h>
 #include <sotto/groups/programs/part_matrix.h>
+#include <sotto/groups/programs/rated_graph.h>
 
 namespace sotto {
-
-/// A rating that is known.
-struct GraphLink {
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
-  bool positive = true;  ///< what the network learns to tell
-  float weight = 1;      ///< weight in the loss, above 0
-};
-
-/// A graph. Links that several members know are in one order at all of them.
-struct RatedGraph {
-  /// Edges without direction, each once.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-  std::vector<int> owner;        ///< member of each node
-  std::vector<float> features;   ///< a row a node; a member reads those of its own nodes only
-  std::vector<GraphLink> links;  ///< what is learnt, each along an edge; others' may be left out
-  /// Sum of the weights of the links of all members. 0: `links` has all of them.
-  double total_weight = 0;
-};
 
 /// Sizes of a network, and how rows travel; the same at all nodes.
 struct GraphNetworkOptions {

@@ -57,20 +57,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <sotto/base/status.h>
 #include <sotto/groups/program.h>
 #include <sotto/groups/vector_collective.h>
-#include <sotto/kernels/matrix_product.h>
 
 namespace sotto {
+
+namespace internal {
+class CutProduct;
+}  // namespace internal
 
 /// How a product is cut.
 enum class GridForm : std::uint8_t {
@@ -113,15 +113,16 @@ class GridProduct {
   /// large, (field "grid") for axes of unequal length or a cube without depth, (field "axis") for
   /// one axis in two roles, and as NodeGrid::group.
   GridProduct(const ProgramNode& node, GridProductOptions options);
-  GridProduct(const GridProduct&) = delete;  // its stages point to it
+  ~GridProduct();
+  GridProduct(const GridProduct&) = delete;
   GridProduct& operator=(const GridProduct&) = delete;
 
   /// This node's block of X.
-  MatrixBlock input() const { return input_; }
+  MatrixBlock input() const;
   /// This node's block of W.
-  MatrixBlock weight() const { return weight_; }
+  MatrixBlock weight() const;
   /// This node's block of Y.
-  MatrixBlock output() const { return output_; }
+  MatrixBlock output() const;
 
   /// Appends the stages of Y = X W. `x`, `w` and `y` are this node's blocks, and stay where they
   /// are as long as the program runs; x and w are read when the stages run. Throws Error as
@@ -141,88 +142,9 @@ class GridProduct {
   std::size_t room_bytes() const;
 
  private:
-  using Stages = std::vector<ProgramStage>;
-  /// Which members a collective is among, how it encodes, and how long it is anywhere.
-  struct Way {
-    std::string what;
-    const GroupMember* member;
-    Encoding encoding;
-    VectorBound bound;
-  };
-
-  void set_blocks(const NodeGrid& grid, Rank rank);
-  /// The longest piece of a matrix whose rows are dealt out, of so many columns.
-  VectorBound rows_bound(std::size_t width) const;
-  /// The longest panel of X, of W, and in the cube of Y, at any node.
-  VectorBound input_bound() const;
-  VectorBound weight_bound() const;
-  VectorBound output_bound() const;
-  std::size_t inner_of(int l) const { return chunk_of(options_.inner, side_, l).size; }
-  Way input_panel() const;
-  Way weight_panel() const;
-  Way output_sum() const;
-  Way output_gradient() const;
-  Way input_gradient_sum() const;
-  Way weight_gradient_sum() const;
-
-  // grid_planes.cc
-  void list_planes_forward(std::span<const float> x, std::span<const float> w, std::span<float> y,
-                           Stages& stages);
-  void list_planes_input_gradient(std::span<const float> w, std::span<const float> dy,
-                                  std::span<float> dx, Stages& stages);
-  void list_planes_weight_gradient(std::span<const float> x, std::span<const float> dy,
-                                   std::span<float> dw, Stages& stages);
-
-  // grid_cube.cc
-  void list_cube_forward(std::span<const float> x, std::span<const float> w, std::span<float> y,
-                         Stages& stages);
-  void list_cube_backward(std::span<const float> dy, std::span<float> dx, std::span<float> dw,
-                          Stages& stages);
-
-  static double flops_of(const ProductShape& shape);
-  /// A stage that only computes.
-  void list_compute(const std::string& what, double flops, std::function<Status()> compute,
-                    Stages& stages) const;
-  /// A stage whose computation begins `collective`, which this object keeps.
-  void list_collective(const std::string& what, double flops, std::function<void()> compute,
-                       std::unique_ptr<VectorCollective> collective, std::span<float> vector,
-                       Stages& stages);
-  /// Broadcast number l: the member there has the panel in `own`, all have it in `panel`.
-  void list_panel(const Way& way, int l, std::span<const float> own, std::span<float> panel,
-                  Stages& stages);
-  /// Sum number l: `compute` writes a summand, and the member there has the sum in `sum`.
-  void list_sum(const Way& way, int l, double flops, std::span<float> sum, std::size_t elements,
-                const std::function<void(std::span<float>)>& compute, Stages& stages);
-  /// All members have in `block` what each has a part of, in whole rows.
-  void list_gather(const Way& way, std::span<const float> own, std::span<float> block,
-                   std::size_t row, Stages& stages);
-  /// `compute` writes a summand to `block`; each member has its part of the sum in `own`.
-  void list_scatter(const Way& way, double flops, std::function<void()> compute,
-                    std::span<float> block, std::span<float> own, std::size_t row, Stages& stages);
-
-  /// out ← aᵀ b, for a of `inner` × `rows`.
-  void multiply_transpose(const ProductShape& shape, std::span<const float> a,
-                          std::span<const float> b, std::span<float> out);
-
   GridProductOptions options_;
-  LocalNode* node_;
-  GroupMember along_row_;     // the nodes that differ in j
-  GroupMember along_column_;  // those that differ in i
-  GroupMember along_depth_;   // those that differ in l
-  int side_ = 1;              // q
-  int layers_ = 1;            // d
-  MatrixBlock input_;
-  MatrixBlock weight_;
-  MatrixBlock output_;
-  std::size_t block_rows_ = 0;   // rows of the block of X that this node multiplies
-  std::size_t block_inner_ = 0;  // of a cube's blocks: rows of W_lj
-  MatrixProduct product_;
-  std::vector<float> input_room_;       // a panel of X, or a cube's block
-  std::vector<float> weight_room_;      // those of W
-  std::vector<float> output_room_;      // a cube's block of Y
-  std::vector<float> sum_room_;         // summands
-  std::vector<float> transposed_room_;  // a panel of X, or a cube's block, transposed
-  std::vector<std::unique_ptr<VectorCollective>> collectives_;
+  std::unique_ptr<internal::CutProduct> cut_;
+  bool listed_forward_ = false;
 };
 
 }  // namespace sotto

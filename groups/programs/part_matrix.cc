@@ -11,18 +11,14 @@ namespace sotto {
 namespace {
 
 /// A matrix would count an edge that stands twice twofold, and has a loop for each node anyway.
-void require_simple(std::span<const std::pair<std::uint32_t, std::uint32_t>> edges) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> sorted(edges.size());
-  std::ranges::transform(edges, sorted.begin(), [](const auto& edge) {
-    return std::pair(std::min(edge.first, edge.second), std::max(edge.first, edge.second));
-  });
+void require_simple(std::span<const GraphEdge> edges) {
   const auto loop =
-      std::ranges::find_if(sorted, [](const auto& edge) { return edge.first == edge.second; });
-  if (loop != sorted.end()) {
+      std::ranges::find_if(edges, [](const GraphEdge& edge) { return edge.first == edge.second; });
+  if (loop != edges.end()) {
     refuse("edges", fmt::format("{}-{}", loop->first, loop->second),
            "it leads to where it begins; leave it out, for the matrix has a loop for each node");
   }
-  std::ranges::sort(sorted);
+  const std::vector<GraphEdge> sorted = sorted_edges(edges);
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
     refuse("edges", fmt::format("{}-{}", twice->first, twice->second),
            "it stands twice; give each edge once, in one of its directions");
@@ -31,8 +27,7 @@ void require_simple(std::span<const std::pair<std::uint32_t, std::uint32_t>> edg
 
 }  // namespace
 
-PartMatrix::PartMatrix(const GraphPart& part,
-                       std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,
+PartMatrix::PartMatrix(const GraphPart& part, std::span<const GraphEdge> edges,
                        std::span<const std::uint32_t> row_of) {
   require_simple(edges);
   std::vector<std::uint32_t> degrees(row_of.size(), 1);

@@ -18,10 +18,9 @@ class PartMatrix {
  public:
   /// The matrix of a graph with these edges, each once, and so many nodes. Throws Error (field
   /// "edges") for one that stands twice, in either direction, or leads to where it begins. `row_of`
-  /// has, by node of
-  /// the graph, its row among those of the part's own nodes, and behind them those of its halo;
-  /// that of a node that the part has none of is not read.
-  PartMatrix(const GraphPart& part, std::span<const std::pair<std::uint32_t, std::uint32_t>> edges,
+  /// has, by node of the graph, its row among those of the part's own nodes, and behind them those
+  /// of its halo; that of a node that the part has none of is not read.
+  PartMatrix(const GraphPart& part, std::span<const GraphEdge> edges,
              std::span<const std::uint32_t> row_of);
 
   /// out ← Â rows, for `width` elements a row: `rows` are those of own nodes and of the halo, `out`

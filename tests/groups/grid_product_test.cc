@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/kernels/matrix_product.h>
 
 #include "alike.h"
 #include "runs.h"

@@ -1,5 +1,6 @@
 // The documents name what the registries have: docs/algorithms.md every algorithm with its keys,
-// docs/step_rules.md every step rule.
+// docs/step_rules.md every step rule, and passages of other pages all algorithms that can do
+// something.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -11,7 +12,7 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_info.h>
 
-#include "support/text_of_file.h"
+#include "support/document.h"
 
 namespace sotto::test::documents_test {
 
@@ -29,10 +30,6 @@ std::vector<std::string> table_rows(const std::string& page) {
   return rows;
 }
 
-bool has_cell(std::string_view row, std::string_view word) {
-  return row.find(fmt::format("`{}`", word)) != std::string_view::npos;
-}
-
 }  // namespace
 
 TEST_CASE("the page of algorithms has a row for each, and one for each of its hyperparameters") {
@@ -40,15 +37,15 @@ TEST_CASE("the page of algorithms has a row for each, and one for each of its hy
   REQUIRE(rows.size() > 20);
   for (const AlgorithmInfo& info : algorithms()) {
     CHECK_MESSAGE(
-        std::ranges::any_of(rows, [&](const auto& row) { return has_cell(row, info.name); }),
+        std::ranges::any_of(rows, [&](const auto& row) { return has_code(row, info.name); }),
         "docs/algorithms.md has no row for ", info.name);
     for (const Hyperparameter& one : info.hyperparameters) {
       // One that stands alone has its values' form in place of a key.
       const bool alone = one.kind == HyperparameterKind::text;
       CHECK_MESSAGE(std::ranges::any_of(rows,
                                         [&](const auto& row) {
-                                          return has_cell(row, info.name) &&
-                                                 (has_cell(row, one.key) ||
+                                          return has_code(row, info.name) &&
+                                                 (has_code(row, one.key) ||
                                                   (alone && row.find("none: `") != row.npos));
                                         }),
                     "docs/algorithms.md has no row for ", info.name, ":", one.key);
@@ -56,15 +53,48 @@ TEST_CASE("the page of algorithms has a row for each, and one for each of its hy
   }
 }
 
-TEST_CASE("the page of plans names the algorithms that they try unasked") {
-  const std::string page = text_of_file(SOTTO_DOCS "/planning.md");
-  const std::size_t first = page.find("1. **Candidates**");
-  REQUIRE(first != std::string::npos);
-  const std::string named = page.substr(first, page.find(", on `ring`", first) - first);
-  REQUIRE(named.size() < 500);
-  for (const AlgorithmInfo& info : algorithms()) {
-    CAPTURE(info.name);
-    CHECK(has_cell(named, info.name) == (!info.planned_compressors.empty() && !info.robust));
+TEST_CASE("passages name exactly the algorithms of which the registry says the same") {
+  struct Passage {
+    const char* page;
+    const char* from;
+    const char* to;
+    bool (*holds)(const AlgorithmInfo& info);
+  };
+  using Info = AlgorithmInfo;
+  for (const Passage& one : std::vector<Passage>{
+           {"planning.md", "1. **Candidates**", ", on `ring`",
+            [](const Info& info) { return !info.planned_compressors.empty() && !info.robust; }},
+           {"planning.md", "`fragments=2 sync-delay=T` behind gradients", "with such intervals",
+            [](const Info& info) { return info.takes_fragments(); }},
+           {"gpu.md", "**Algorithms.** ", "with every step rule",
+            [](const Info& info) { return info.accelerated; }},
+           {"local_steps.md", "## Streamed local steps", "wait for their exchange",
+            [](const Info& info) { return info.takes_fragments(); }},
+           {"local_steps.md", "where the paper sends two.", "take it, on any graph",
+            [](const Info& info) { return info.takes_outer_after_mixing(); }},
+           {"local_steps.md", "## Gradients that do not wait", "hide their exchanges",
+            [](const Info& info) { return info.hides_behind == HidesBehind::next_gradient; }},
+           {"local_steps.md", "The next model of", "needs the neighbours",
+            [](const Info& info) { return info.takes_delayed_gradients(); }},
+           {"performance.md", "(a million parameters: 3)", "`sotto train --buckets N`",
+            [](const Info& info) { return info.takes_buckets(); }},
+           {"performance.md", "**Behind the gradient.**", "go on with the next gradient",
+            [](const Info& info) {
+              return info.takes_buckets() && info.hides_behind == HidesBehind::next_gradient;
+            }},
+           {"performance.md", "on the wire; ", "do with `--delayed-gradient`",
+            [](const Info& info) {
+              return info.takes_buckets() && info.takes_delayed_gradients();
+            }},
+           {"step_rules.md", "to the nodes' steps.", "Other algorithms refuse it",
+            [](const Info& info) { return info.takes_following_rules(); }}}) {
+    const std::string named = passage(one.page, one.from, one.to);
+    for (const AlgorithmInfo& info : algorithms()) {
+      CAPTURE(one.page);
+      CAPTURE(one.from);
+      CAPTURE(std::string(info.name));
+      CHECK(has_code(named, info.name) == one.holds(info));
+    }
   }
 }
 
@@ -73,7 +103,7 @@ TEST_CASE("the page of step rules has a row for each") {
   REQUIRE(rows.size() > 5);
   for (const StepRuleInfo& info : step_rules()) {
     CHECK_MESSAGE(
-        std::ranges::any_of(rows, [&](const auto& row) { return has_cell(row, info.name); }),
+        std::ranges::any_of(rows, [&](const auto& row) { return has_code(row, info.name); }),
         "docs/step_rules.md has no row for ", info.name);
   }
 }

@@ -32,8 +32,8 @@ bool mentions(const std::string& text, std::initializer_list<std::string_view> p
       parts, [&](std::string_view part) { return text.find(part) != std::string::npos; });
 }
 
-/// Another value than the fallback, from a number drawn.
-std::string drawn_value(const Hyperparameter& one, std::uint64_t number) {
+/// A value that a number stands for.
+std::string numbered_value(const Hyperparameter& one, std::uint64_t number) {
   switch (one.kind) {
     case HyperparameterKind::count: {
       const double most = std::min(one.most, 1e6);
@@ -52,6 +52,12 @@ std::string drawn_value(const Hyperparameter& one, std::uint64_t number) {
       break;
   }
   return fmt::format("clipped:{}", 1 + number % 1000);
+}
+
+/// Another value than the fallback, from a number drawn.
+std::string drawn_value(const Hyperparameter& one, std::uint64_t number) {
+  const std::string value = numbered_value(one, number);
+  return value != one.fallback ? value : numbered_value(one, number + 1);
 }
 
 }  // namespace
@@ -116,6 +122,16 @@ TEST_CASE("every hyperparameter of every algorithm is read back from the text, a
     CHECK_FALSE(info.has("no-such-key"));
   }
   CHECK(found >= 13);
+}
+
+TEST_CASE("no number that is drawn stands for a fallback") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    for (const Hyperparameter& one : info.hyperparameters) {
+      for (std::uint64_t number = 0; number < 5000; ++number) {
+        REQUIRE(drawn_value(one, number) != one.fallback);
+      }
+    }
+  }
 }
 
 TEST_CASE("what is no specification is refused, and the message says what would do") {

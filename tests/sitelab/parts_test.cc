@@ -14,6 +14,7 @@
 
 #include "bench/sitelab/durable_site.h"
 #include "bench/sitelab/growth.h"
+#include "bench/sitelab/real_liar.h"
 #include "bench/sitelab/relays.h"
 #include "bench/sitelab/site_files.h"
 #include "bench/sitelab/site_log.h"
@@ -36,7 +37,8 @@ struct Relayed {
     REQUIRE(::listen(listener.get(), 4) == 0);
     ways.lead_to(1, port);
     client = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const sockaddr_in address = loopback(ways.open(0, 1));
+    entrance = ways.open(0, 1);
+    const sockaddr_in address = loopback(entrance);
     REQUIRE(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
             0);
     server = FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -56,6 +58,7 @@ struct Relayed {
   }
 
   Relays ways;
+  int entrance = 0;
   FileDescriptor client;
   FileDescriptor server;
 };
@@ -94,6 +97,20 @@ TEST_CASE("a relay holds what a closed way is to carry, and carries the other wa
   CHECK(::recv(sites.server.get(), &byte, 1, MSG_DONTWAIT) < 0);
   sites.ways.unblock(0, 1);
   CHECK(Relayed::hear(sites.server, 1).empty());
+}
+
+TEST_CASE("a site reaches a peer at one port, and another peer or the other way at another") {
+  Relayed sites;
+  CHECK(sites.ways.open(0, 1) == sites.entrance);
+  const int back = sites.ways.open(1, 0);
+  CHECK(back != sites.entrance);
+  CHECK(sites.ways.open(1, 0) == back);
+}
+
+TEST_CASE("the words of a liar say all that makes it") {
+  CHECK(
+      liar_words({.site = 2, .seed = 7, .folder = "/there", .port = 9201}) ==
+      std::vector<std::string>{"--lie", "2", "--seed", "7", "--keep", "/there", "--port", "9201"});
 }
 
 TEST_CASE("a relay breaks a connection after so many bytes, in the middle of a message") {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/console/option_group.h>
 #include <sotto/console/signals.h>
 
@@ -67,26 +67,20 @@ std::vector<double> measure(const StreamsRequest& request, const std::vector<Str
                            .seed = request.common.seed,
                            .congestion = request.congestion});
   std::vector<double> seconds(cells.size(), std::nan(""));
-  std::vector<std::thread> threads;
-  threads.reserve(cells.size());
+  const auto first_host = [](std::size_t cell) { return 2 * static_cast<Host>(cell); };
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const Host first = 2 * static_cast<Host>(i);
-    shape(network, cells[i], first, first + 1);
-    threads.emplace_back([&, i, first] {
-      const auto took =
-          measure_exchange(network, {.first = first,
-                                     .second = first + 1,
-                                     .bytes = cells[i].bytes,
-                                     .rounds = cells[i].rounds,
-                                     .patience_s = kStreamPatience * request.seconds});
-      if (took.ok()) {
-        seconds[i] = *took;
-      }
-    });
+    shape(network, cells[i], first_host(i), first_host(i) + 1);
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  run_side_by_side(cells.size(), "cells", [&](std::size_t i) {
+    const auto took = measure_exchange(network, {.first = first_host(i),
+                                                 .second = first_host(i) + 1,
+                                                 .bytes = cells[i].bytes,
+                                                 .rounds = cells[i].rounds,
+                                                 .patience_s = kStreamPatience * request.seconds});
+    if (took.ok()) {
+      seconds[i] = *took;
+    }
+  });
   return seconds;
 }
 
