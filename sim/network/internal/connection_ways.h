@@ -18,7 +18,7 @@ namespace sotto {
 
 class ConnectionWays {
  public:
-  /// Of no connection yet, over the links of `platform`. `seed` is that of the jitter.
+  /// Has no connection yet, over the links of `platform`. `seed` is that of the jitter.
   ConnectionWays(const Platform& platform, const NetworkModel& model, std::uint64_t seed)
       : latency_factor_(model.latency_factor),
         seed_(seed),

@@ -23,7 +23,7 @@ namespace sotto {
 
 class PacketStreams final : public Streams {
  public:
-  /// Of no connection yet. `seed` is that of the losses. Connections of `pairs` carry each other's
+  /// Has no connection yet. `seed` is that of the losses. Connections of `pairs` carry each other's
   /// acknowledgements.
   PacketStreams(const NetworkModel& model, std::uint64_t seed, const ConnectionPairs& pairs,
                 ConnectionWays& ways, Flows& flows, EventQueue& queue);
