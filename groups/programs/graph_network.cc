@@ -48,28 +48,6 @@ std::vector<std::uint32_t> rows_of(const GraphPart& part, std::size_t nodes) {
   return rows;
 }
 
-/// out ← x W, for a row and a matrix by rows; sums go in the order of x.
-void times(std::span<const float> x, std::span<const float> w, std::span<float> out) {
-  std::ranges::fill(out, 0.0F);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    for (std::size_t j = 0; j < out.size(); ++j) {
-      out[j] += x[i] * w[i * out.size() + j];
-    }
-  }
-}
-
-/// out ← W x, likewise.
-void times(std::span<const float> w, std::span<const float> x, std::span<float> out,
-           std::size_t columns) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    float sum = 0;
-    for (std::size_t j = 0; j < columns; ++j) {
-      sum += w[i * columns + j] * x[j];
-    }
-    out[i] = sum;
-  }
-}
-
 /// W += x ⊗ y.
 void add_outer(std::span<const float> x, std::span<const float> y, std::span<float> w) {
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -123,7 +101,7 @@ GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
   ax_.resize(own_rows * options.features);
   h_.resize(own_rows * options.hidden);
   dt_.resize(own_rows * options.embedding);
-  dh_.resize(options.hidden);
+  dh_.resize(own_rows * options.hidden);
   t_norm_.resize(own_rows);
   z_norm_.resize(own_rows);
   find_links(graph, graph.weight_of_all());
@@ -210,6 +188,7 @@ void GraphNetwork::exchange(SharedRows& shared, std::span<const float> norms) co
 }
 
 void GraphNetwork::make_hidden() {
+  const std::size_t own_rows = part_.own.size();
   const std::size_t f = options_.features;
   const std::size_t h = options_.hidden;
   const std::size_t d = options_.embedding;
@@ -218,14 +197,11 @@ void GraphNetwork::make_hidden() {
     met_ = true;
   }
   const Weights w = weights(x_);
-  for (std::size_t v = 0; v < part_.own.size(); ++v) {
-    const auto row = std::span(h_).subspan(v * h, h);
-    times(std::span<const float>(ax_).subspan(v * f, f), w.w1, row);
-    for (float& value : row) {
-      value = std::max(value, 0.0F);
-    }
-    times(row, w.w2, std::span(t_.rows).subspan(v * d, d));
+  product_.times({own_rows, f, h}, ax_, w.w1, h_);
+  for (float& value : h_) {
+    value = std::max(value, 0.0F);
   }
+  product_.times({own_rows, h, d}, h_, w.w2, own(std::span(t_.rows), d));
 }
 
 void GraphNetwork::make_embeddings() {
@@ -282,15 +258,16 @@ void GraphNetwork::learn() {
   const Weights w = weights(x_);
   const Weights g = weights(gradient_);
   matrix_.multiply(dz_.rows, d, dt_);
+  product_.times_transposed({part_.own.size(), d, h}, dt_, w.w2, dh_);
+  for (std::size_t i = 0; i < dh_.size(); ++i) {
+    dh_[i] = h_[i] > 0 ? dh_[i] : 0;
+  }
   for (std::size_t v = 0; v < part_.own.size(); ++v) {
-    const auto row = std::span<const float>(h_).subspan(v * h, h);
-    const auto dt = std::span<const float>(dt_).subspan(v * d, d);
-    add_outer(row, dt, g.w2);
-    times(w.w2, dt, dh_, d);
-    for (std::size_t i = 0; i < h; ++i) {
-      dh_[i] = row[i] > 0 ? dh_[i] : 0;
-    }
-    add_outer(std::span<const float>(ax_).subspan(v * f, f), dh_, g.w1);
+    const auto row = [v](std::span<const float> rows, std::size_t width) {
+      return rows.subspan(v * width, width);
+    };
+    add_outer(row(h_, h), row(dt_, d), g.w2);
+    add_outer(row(ax_, f), row(dh_, h), g.w1);
   }
   write_norms(dt_, d, t_norm_);
   for (float& value : gradient_) {

@@ -25,7 +25,7 @@
 // **Boundary rows tell the receiver about people of other members**; privacy/ does not cover them.
 //
 // Volume: 3 frames to each neighbouring part, and one more in the first round. Memory: about (4 d +
-// 2 h + f) floats a row of the part, its halo included.
+// 3 h + f) floats a row of the part, its halo included, and that of a MatrixProduct.
 // One thread at a time; allocates only in the constructor.
 #pragma once
 
@@ -41,6 +41,7 @@
 #include <sotto/groups/program_gradient.h>
 #include <sotto/groups/programs/part_matrix.h>
 #include <sotto/groups/programs/rated_graph.h>
+#include <sotto/kernels/matrix_product.h>
 
 namespace sotto {
 
@@ -128,7 +129,8 @@ class GraphNetwork final : public GradientProgram {
 
   GraphNetworkOptions options_;
   GraphPart part_;
-  PartMatrix matrix_;   // Â
+  PartMatrix matrix_;  // Â
+  MatrixProduct product_;
   std::span<float> x_;  // parameters
   int members_;
   Halo features_halo_;
@@ -141,7 +143,7 @@ class GraphNetwork final : public GradientProgram {
   std::vector<float> ax_;      // Â X, own rows
   std::vector<float> h_;       // own rows
   std::vector<float> dt_;      // own rows
-  std::vector<float> dh_;      // a row
+  std::vector<float> dh_;      // own rows
   std::vector<float> t_norm_;  // norms of dt_, by own row
   std::vector<float> z_norm_;  // norms of dz_, by own row
   std::vector<float> gradient_;

@@ -19,7 +19,7 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
     clients_.emplace(state_.options.sampling, state_.nodes.size(), state_.options.seed, platform,
                      *state_.network);
   }
-  connect();
+  connect(platform);
   if (gradient) {
     state_.gradients = std::make_unique<NodeGradients>(
         state_.nodes.size(), state_.options.threads, std::move(gradient),
@@ -27,7 +27,7 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
   }
 }
 
-void Simulator::Engine::connect() {
+void Simulator::Engine::connect(const Platform& platform) {
   std::size_t connections = 0;
   for (const Node& node : state_.nodes) {
     connections += node.algorithm->peers().to.size();
@@ -37,7 +37,8 @@ void Simulator::Engine::connect() {
     const auto rank = static_cast<Rank>(i);
     Peers peers = state_.nodes[i].algorithm->peers();
     std::ranges::sort(peers.to);  // an algorithm may list them in any order
-    state_.transport->connect(rank, peers.to, peers.frames_ahead(), peers.max_frame_bytes);
+    state_.transport->connect(platform, rank, peers.to, peers.frames_ahead(),
+                              peers.max_frame_bytes);
     state_.schedule(rank, Timer::starts, state_.spec(rank).start);
   }
   state_.transport->connected();

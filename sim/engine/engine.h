@@ -34,7 +34,7 @@ class Simulator::Engine {
   using Codec = SimulatedNode::Codec;
   using Timer = SimulatedNode::Timer;
 
-  void connect();
+  void connect(const Platform& platform);
 
   void handle(const Event& event);
   void handle_timer(const Event& event);

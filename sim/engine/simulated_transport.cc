@@ -17,14 +17,15 @@ void SimulatedTransport::reserve(std::size_t connections) {
   network_.reserve(connections);
 }
 
-void SimulatedTransport::connect(Rank node, std::span<const Rank> to, std::size_t ahead,
-                                 std::size_t frame_bytes) {
+void SimulatedTransport::connect(const Platform& platform, Rank node, std::span<const Rank> to,
+                                 std::size_t ahead, std::size_t frame_bytes) {
   check(static_cast<std::size_t>(node) == frame_bytes_.size(),
         "nodes are connected in the order of ranks");
   frame_bytes_.push_back(frame_bytes);
   for (const Rank peer : to) {
     const ConnectionId id = table_.add(node, peer);
-    check(id == network_.connect(node, peer), "the network numbers connections as the table does");
+    check(id == network_.connect(platform, node, peer),
+          "the network numbers connections as the table does");
     connections_.emplace_back(static_cast<std::uint32_t>(ahead));
   }
 }

@@ -48,8 +48,10 @@ class SimulatedTransport {
   /// Makes room for so many connections, before the first connect.
   void reserve(std::size_t connections);
   /// Opens the connections of `node` to its peers, sorted, each with room for `ahead` frames ahead,
-  /// of `frame_bytes` at most. Once for each node, in the order of ranks.
-  void connect(Rank node, std::span<const Rank> to, std::size_t ahead, std::size_t frame_bytes);
+  /// of `frame_bytes` at most. Once for each node, in the order of ranks. The platform is the
+  /// network's.
+  void connect(const Platform& platform, Rank node, std::span<const Rank> to, std::size_t ahead,
+               std::size_t frame_bytes);
   /// Call it once all are connected.
   void connected();
   const ConnectionTable& connections() const { return table_; }

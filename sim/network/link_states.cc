@@ -15,6 +15,14 @@ LinkStates::LinkStates(const Platform& platform, double bandwidth_factor)
                               .loss_burst = link.loss_burst,
                               .unlimited = link.bytes_per_s == kUnlimited}));
   }
+  for (const LinkChange& change : platform.changes()) {
+    expect_change(change.link);
+  }
+  for (LinkId link = 0; link < platform.links().size(); ++link) {
+    if (platform.links()[link].trace != nullptr) {
+      expect_change(link);
+    }
+  }
 }
 
 std::uint32_t LinkStates::kind_of(const LinkState& state) {

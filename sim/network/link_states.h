@@ -34,8 +34,8 @@ struct LinkState {
 
 class LinkStates {
  public:
-  /// The links of `platform` as it declares them. All that they carry is `bandwidth_factor` times
-  /// what is declared.
+  /// The links of `platform` as it declares them; the changes and traces that it has for some are
+  /// expected. All that they carry is `bandwidth_factor` times what is declared.
   LinkStates(const Platform& platform, double bandwidth_factor);
 
   /// A link at present.

@@ -49,6 +49,9 @@ struct NetworkModel {
   /// of a window wait behind what its receiver sends back, as in a sender's queue.
   double packet_bytes = 0;
 
+  /// Whether connections begin with a TCP window.
+  bool slow_start() const { return initial_window_bytes < kUnlimited; }
+
   /// Raw CM02 of SimGrid: latency and bandwidth as declared, shares by round-trip time.
   static NetworkModel cm02() { return {.latency_first = true, .weigh_by_latency = true}; }
   /// SimGrid's default, LV08: CM02 with factors fitted to packet-level simulation.

@@ -13,6 +13,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/train/batch_share.h>
 #include <sotto/topology/registry.h>
 #include <sotto/topology/spectrum.h>

@@ -21,8 +21,8 @@ struct Pair {
   Pair(double up, double down)
       : platform(two(up, down)),
         network(platform, {.acknowledgements = kPart}, 1, queue),
-        there(network.connect(0, 1)),
-        back(network.connect(1, 0)) {}
+        there(network.connect(platform, 0, 1)),
+        back(network.connect(platform, 1, 0)) {}
 
   static Platform two(double up, double down) {
     Platform made(2);
@@ -89,7 +89,7 @@ TEST_CASE("a link that changes, however little, is as wide as it is said to be")
     const LinkId up = platform.route(0, 1).links.front();
     platform.add_change({.at = 1, .link = up, .bytes_per_s = 1.0005e6, .latency = 0});
     Network network(platform, {.acknowledgements = acknowledgements}, 1, queue);
-    const ConnectionId there = network.connect(0, 1);
+    const ConnectionId there = network.connect(platform, 0, 1);
     network.send(there, 1'000'000'000);
     network.settle();
     while (network.step()) {

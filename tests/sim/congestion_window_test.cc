@@ -34,7 +34,7 @@ class Line {
   Line(double bytes_per_s, SimTime round_trip, double window)
       : platform_(shared_link(bytes_per_s, round_trip)),
         network_(platform_, {.initial_window_bytes = window}, 1, queue_),
-        line_(network_.connect(0, 1)) {}
+        line_(network_.connect(platform_, 0, 1)) {}
 
   SimTime time(std::uint64_t bytes) {
     const SimTime sent = queue_.now();
@@ -113,8 +113,8 @@ TEST_CASE("while a window pauses, others have the link") {
   const Platform platform = shared_link(1e6, 100 * kMs);
   EventQueue queue;
   Network network(platform, {.initial_window_bytes = 10'000}, 1, queue);
-  const ConnectionId far = network.connect(0, 1);
-  const ConnectionId near = network.connect(2, 1);
+  const ConnectionId far = network.connect(platform, 0, 1);
+  const ConnectionId near = network.connect(platform, 2, 1);
   network.send(far, 25'000);
   network.send(near, 100'000);
   CHECK(network.step()->connection == near);
@@ -237,7 +237,8 @@ TEST_CASE("with slow start, too, bytes are conserved and no link is above its ca
       const auto from = random.below(hosts);
       const auto to = (from + 1 + random.below(hosts - 1)) % hosts;
       const auto bytes = 1 + random.below(200'000);
-      network.send(network.connect(static_cast<Rank>(from), static_cast<Rank>(to)), bytes);
+      network.send(network.connect(platform, static_cast<Rank>(from), static_cast<Rank>(to)),
+                   bytes);
       sent += static_cast<double>(bytes);
     }
     double received = 0;

@@ -44,7 +44,7 @@ std::vector<SimTime> times(const Path& path, const Stream& stream, std::uint64_t
   const Platform platform = platform_of(path);
   EventQueue queue;
   Network network(platform, model, seed, queue);
-  const ConnectionId connection = network.connect(0, 1);
+  const ConnectionId connection = network.connect(platform, 0, 1);
   std::vector<SimTime> took;
   for (int i = 0; i < stream.messages; ++i) {
     queue.push({.time = queue.now() + stream.pause, .kind = Network::kKinds});
@@ -110,7 +110,7 @@ TEST_CASE("what is sent meanwhile tells of a loss before the time-out does") {
     CAPTURE(seed);
     EventQueue queue;
     Network network(platform, NetworkModel::linux_tcp(), seed, queue);
-    const ConnectionId connection = network.connect(0, 1);
+    const ConnectionId connection = network.connect(platform, 0, 1);
     network.send(connection, 1'000);
     queue.push({.time = 20 * kMs, .kind = Network::kKinds});
     while (true) {
@@ -142,8 +142,8 @@ TEST_CASE("a notice that goes the same way tells of a lost last packet") {
     for (std::uint64_t seed = 1; seed <= 400; ++seed) {
       EventQueue queue;
       Network network(platform, NetworkModel::linux_tcp(), seed, queue);
-      const ConnectionId connection = network.connect(0, 1);
-      const ConnectionId back = network.connect(1, 0);
+      const ConnectionId connection = network.connect(platform, 0, 1);
+      const ConnectionId back = network.connect(platform, 1, 0);
       network.send(connection, 1'000);
       queue.push({.time = 10 * kMs, .kind = Network::kKinds});
       std::optional<Arrival> arrival;
@@ -234,7 +234,7 @@ TEST_CASE("an abort forgets what was lost") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     EventQueue queue;
     Network network(platform, NetworkModel::linux_tcp(), seed, queue);
-    const ConnectionId connection = network.connect(0, 1);
+    const ConnectionId connection = network.connect(platform, 0, 1);
     network.send(connection, 50'000);
     network.settle();
     for (int i = 0; i < 5 && !queue.empty(); ++i) {
@@ -269,7 +269,8 @@ TEST_CASE("losses leave shares fair and no link above its capacity") {
       const auto from = random.below(4);
       const auto to = (from + 1 + random.below(3)) % 4;
       const auto bytes = 1 + random.below(200'000);
-      network.send(network.connect(static_cast<Rank>(from), static_cast<Rank>(to)), bytes);
+      network.send(network.connect(platform, static_cast<Rank>(from), static_cast<Rank>(to)),
+                   bytes);
       sent += static_cast<double>(bytes);
     }
     double received = 0;

@@ -36,7 +36,7 @@ std::vector<SimTime> deliver(const Platform& platform, const std::vector<Job>& j
   EventQueue queue;
   Network network(platform, model, 1, queue);
   for (const Job& job : jobs) {
-    network.connect(job.from, job.to);
+    network.connect(platform, job.from, job.to);
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     network.send(static_cast<ConnectionId>(i), jobs[i].bytes);
@@ -111,7 +111,7 @@ TEST_CASE("messages of one connection arrive in order, one latency behind each o
   EventQueue queue;
   const Platform platform = one_link({.bytes_per_s = 1e6, .latency = 5 * kMs});
   Network network(platform, {}, 1, queue);
-  const ConnectionId connection = network.connect(0, 1);
+  const ConnectionId connection = network.connect(platform, 0, 1);
   network.send(connection, 10'000);
   network.send(connection, 20'000);
   CHECK(network.under_way(connection) == 2);
@@ -170,7 +170,7 @@ TEST_CASE("a round trip may become 0, and positive again") {
       {.at = 100 * kMs, .link = back, .bytes_per_s = kUnlimited, .latency = 10 * kMs});
   EventQueue queue;
   Network network(platform, {.window_bytes = 1e6}, 1, queue);
-  const ConnectionId connection = network.connect(0, 1);
+  const ConnectionId connection = network.connect(platform, 0, 1);
   network.send(connection, 1'000'000);
   REQUIRE(network.step());
   CHECK(queue.now() == 1 * kMs + 1);  // all at once when the round trip becomes 0
@@ -187,7 +187,7 @@ TEST_CASE("jitter stays within its bounds, differs between messages and repeats 
   CHECK(deliver(platform, jobs) == deliver(platform, jobs));
   EventQueue queue;
   Network network(platform, {}, 1, queue);
-  const ConnectionId connection = network.connect(0, 1);
+  const ConnectionId connection = network.connect(platform, 0, 1);
   std::vector<SimTime> took;
   for (int i = 0; i < 200; ++i) {
     const SimTime sent = queue.now();
@@ -219,7 +219,7 @@ TEST_CASE("a stream of messages loses no fraction of a nanosecond between them")
     EventQueue queue;
     const Platform platform = one_link({.bytes_per_s = 3e9});
     Network network(platform, {.latency_first = latency_first}, 1, queue);
-    const ConnectionId connection = network.connect(0, 1);
+    const ConnectionId connection = network.connect(platform, 0, 1);
     constexpr int kMessages = 30'000;
     for (int i = 0; i < kMessages; ++i) {
       network.send(connection, 7);
@@ -238,7 +238,7 @@ TEST_CASE("what a link could have carried follows its changes") {
   platform.cut({&link, 1}, 20 * kMs, 30 * kMs);
   EventQueue queue;
   Network network(platform, {}, 1, queue);
-  network.send(network.connect(0, 1), 70'000);
+  network.send(network.connect(platform, 0, 1), 70'000);
   REQUIRE(network.step());
   CHECK(queue.now() == 35 * kMs);
   CHECK(network.offered(link) == doctest::Approx(70'000));
@@ -295,7 +295,7 @@ TEST_CASE(
     Network network(fast, {}, 1, queue);
     double sent = 0;
     for (const Job& job : jobs) {
-      network.send(network.connect(job.from, job.to), job.bytes);
+      network.send(network.connect(fast, job.from, job.to), job.bytes);
       sent += static_cast<double>(job.bytes);
     }
     double received = 0;

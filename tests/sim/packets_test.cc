@@ -18,8 +18,8 @@ SimTime swap_time(const NetworkModel& model, std::uint64_t bytes, bool both_ways
   const Platform platform = make_star(2, kRate, 5 * kMs);
   EventQueue queue;
   Network network(platform, model, 1, queue);
-  const ConnectionId there = network.connect(0, 1);
-  const ConnectionId back = network.connect(1, 0);
+  const ConnectionId there = network.connect(platform, 0, 1);
+  const ConnectionId back = network.connect(platform, 1, 0);
   network.send(there, bytes);
   if (both_ways) {
     network.send(back, bytes);
@@ -42,7 +42,7 @@ SimTime crossing_time(int senders, int receivers, double faster) {
   Network network(platform, kTurns, 1, queue);
   for (Rank from = 0; from < senders; ++from) {
     for (Rank to = senders; to < senders + receivers; ++to) {
-      network.send(network.connect(from, to), 10'000);
+      network.send(network.connect(platform, from, to), 10'000);
     }
   }
   while (network.step()) {
@@ -81,8 +81,8 @@ TEST_CASE("a cut on the way back does not hold a window for ever") {
   platform.cut(way_back, 4 * kMs, 1'000 * kMs);
   EventQueue queue;
   Network network(platform, kWindows, 1, queue);
-  const ConnectionId there = network.connect(0, 1);
-  const ConnectionId back = network.connect(1, 0);
+  const ConnectionId there = network.connect(platform, 0, 1);
+  const ConnectionId back = network.connect(platform, 1, 0);
   network.send(there, 20'000);
   network.send(back, 20'000);
   CHECK(network.step());

@@ -152,7 +152,7 @@ std::vector<double> ours(const Case& c, const NetworkModel& model) {
   EventQueue queue;
   Network network(platform, model, 1, queue);
   for (std::uint32_t i = 0; i < c.messages.size(); ++i) {
-    network.connect(c.messages[i].from, c.messages[i].to);
+    network.connect(platform, c.messages[i].from, c.messages[i].to);
     queue.push({.time = c.messages[i].start, .subject = i, .kind = Network::kKinds});
   }
   std::vector<double> times(c.messages.size(), -1);

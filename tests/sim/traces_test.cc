@@ -40,7 +40,7 @@ Platform traced_pair(std::shared_ptr<const LinkTrace> trace, SimTime start = 0, 
 SimTime arrival(const Platform& platform, std::uint64_t bytes) {
   EventQueue queue;
   Network network(platform, {}, 1, queue);
-  const ConnectionId id = network.connect(0, 1);
+  const ConnectionId id = network.connect(platform, 0, 1);
   network.send(id, bytes);
   REQUIRE(network.step());
   CHECK(network.offered(0) >= static_cast<double>(bytes) * (1 - 1e-9));
@@ -121,7 +121,7 @@ TEST_CASE("of a trace of a million steps one is an event at a time") {
   const Platform platform = traced_pair(trace_of(at, rates, 1'000'000 * kMs));
   EventQueue queue;
   Network network(platform, {}, 1, queue);
-  network.send(network.connect(0, 1), 100'000);
+  network.send(network.connect(platform, 0, 1), 100'000);
   std::size_t most = 0;
   for (; !network.under_way(0) == 0 && !queue.empty();) {
     (void)network.step();

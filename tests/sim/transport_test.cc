@@ -150,7 +150,7 @@ TEST_CASE("jitter changes when messages of a connection arrive, and not their or
   const auto arrivals = [&](bool at_once) {
     EventQueue queue;
     Network network(platform, {}, 1, queue);
-    const ConnectionId connection = network.connect(0, 1);
+    const ConnectionId connection = network.connect(platform, 0, 1);
     std::vector<SimTime> took;
     SimTime sent = 0;
     for (int i = 0; at_once && i < 100; ++i) {

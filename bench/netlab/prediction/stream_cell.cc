@@ -49,7 +49,8 @@ double predicted_seconds(const StreamCell& cell, Congestion congestion, std::uin
   for (int i = 1; i <= seeds; ++i) {
     EventQueue queue;
     Network network(platform, model, seed + static_cast<std::uint64_t>(i), queue);
-    const std::array<ConnectionId, 2> to_other = {network.connect(0, 1), network.connect(1, 0)};
+    const std::array<ConnectionId, 2> to_other = {network.connect(platform, 0, 1),
+                                                  network.connect(platform, 1, 0)};
     std::array<int, 2> received = {};
     network.send(to_other[0], cell.bytes);
     network.send(to_other[1], cell.bytes);

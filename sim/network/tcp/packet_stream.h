@@ -1,6 +1,5 @@
 // A connection over a way that loses packets, there or back, packet by packet: both ends, the queue
-// at the sender, and what is under way. Network (network.h) moves the packets
-// (internal/packet_connection.h).
+// at the sender, and what is under way. The network (network.h) moves the packets.
 //
 // One thread at a time.
 #pragma once
@@ -69,10 +68,12 @@ struct PacketStream {
   Fifo<ArrivedPacket> arrived;     ///< packets that the sender has not heard of
   std::uint64_t heard = 0;         ///< packets that it has heard of, counted with repeats
   Fifo<StreamMessage> messages;
-  std::size_t awaited = 0;  ///< of these, messages that somebody waits for
+  std::size_t awaited = 0;     ///< of these, messages that somebody waits for
+  Fifo<std::uint64_t> landed;  ///< bytes of messages that arrive now
   double written = 0;
   double read = 0;
   double ahead = 0;                  ///< bytes of the next packet that have left already
+  SimTime last_landing = 0;          ///< the time when the last packet to arrive does
   SimTime wakes_at = kNever;         ///< the time of the event that wakes the sender
   SimTime acknowledges_at = kNever;  ///< the time of the event of a delayed acknowledgement
 };

@@ -8,6 +8,8 @@
 
 #include <sotto/sites/faults/lies.h>
 
+#include "places.h"
+
 namespace sotto::sites {
 
 namespace {
@@ -82,9 +84,7 @@ void Audit::check_bounds(const Process& process) {
       fail(fmt::format("{} parcels of site {} wait to be applied, and the window is {}",
                        peer.pending, process.listed[i], plan_.window));
     }
-    const Sequence settled = std::max(
-        peer.receipts,
-        process.seen.account.peers[static_cast<std::size_t>(process.listed[i])].written_off);
+    const Sequence settled = std::max(peer.receipts, process.account_with(i).written_off);
     if (peer.sent < peer.receipts || peer.sent - std::min(settled, peer.sent) > plan_.window) {
       fail(fmt::format("of {} parcels to site {} {} have a receipt, and the window is {}",
                        peer.sent, process.listed[i], settled, plan_.window));
@@ -120,11 +120,11 @@ void Audit::check_loaded(const Process& process) {
     fail("loads another state than it wrote");
   }
   for (std::size_t i = 0; i < process.seen.peers.size(); ++i) {
-    const auto place = std::find(commit.listed.begin(), commit.listed.end(), process.listed[i]);
-    if (place == commit.listed.end()) {
+    const auto place = place_of(process.listed[i], commit.listed);
+    if (!place) {
       continue;
     }
-    const PeerState& peer = commit.peers[static_cast<std::size_t>(place - commit.listed.begin())];
+    const PeerState& peer = commit.peers[*place];
     const PeerState& now = process.seen.peers[i];
     if (now.sent != peer.sent || now.applied != peer.applied || now.given != peer.given ||
         now.taken != peer.taken) {
@@ -179,11 +179,11 @@ void Audit::releases(const Process& process, Rank to, std::span<const std::byte>
     return;
   }
   const Commit& commit = process.disk->commits.back();
-  const auto place = std::find(commit.listed.begin(), commit.listed.end(), to);
-  if (place == commit.listed.end()) {
+  const auto place = place_of(to, commit.listed);
+  if (!place) {
     return;
   }
-  const PeerState& durable = commit.peers[static_cast<std::size_t>(place - commit.listed.begin())];
+  const PeerState& durable = commit.peers[*place];
   const bool same = commit.state.incarnation == process.seen.state.incarnation;
   const Sequence sent = same ? durable.sent : 0;
   const Sequence applied = same ? durable.applied : 0;
@@ -247,20 +247,21 @@ void Audit::delivers(Process& to, const Incoming& incoming) const {
 }
 
 void Audit::compare_copies(const Process& followed, const Process& follower) {
-  const auto found = std::find(follower.listed.begin(), follower.listed.end(), followed.site);
-  const auto place = static_cast<std::size_t>(found - follower.listed.begin());
-  if (found == follower.listed.end() || !follower.seen.peers[place].up ||
-      follower.seen.peers[place].version == 0 ||
-      follower.seen.peers[place].version != followed.seen.state.version ||
-      follower.seen.peers[place].incarnation != followed.seen.state.incarnation ||
-      plan_.lie_of(followed.site)) {
+  const auto place = place_of(followed.site, follower.listed);
+  if (!place || plan_.lie_of(followed.site)) {
+    return;
+  }
+  const PeerState& known = follower.seen.peers[*place];
+  const SiteState& now = followed.seen.state;
+  if (!known.up || known.version == 0 || known.version != now.version ||
+      known.incarnation != now.incarnation) {
     return;
   }
   const auto own = std::as_bytes(followed.node->public_copy(std::nullopt));
-  const auto copy = std::as_bytes(follower.node->public_copy(place));
+  const auto copy = std::as_bytes(follower.node->public_copy(*place));
   if (!std::equal(own.begin(), own.end(), copy.begin(), copy.end())) {
     fail(fmt::format("follows another copy of site {} than that has, of version {}", followed.site,
-                     followed.seen.state.version));
+                     now.version));
   }
 }
 

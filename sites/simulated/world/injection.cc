@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "places.h"
+
 namespace sotto::sites {
 
-Injection::Injection(WorldState& state, RoundPlayer& rounds, ProcessStarter& starter)
+Injection::Injection(WorldState& state, RoundPlayer& rounds, ProcessTalk& talk,
+                     ProcessStarter& starter)
     : state_(state),
       rounds_(rounds),
+      talk_(talk),
       starter_(starter),
       faults_(state.plan, state.options.seed, *this) {}
 
@@ -17,12 +21,12 @@ bool Injection::reach(Process& process, FaultMoment moment) {
 }
 
 std::optional<std::uint64_t> Injection::process_of(Rank site) const {
-  const auto& id = state_.slot(site).process;
-  return id && state_.processes[*id].alive ? std::optional<std::uint64_t>(*id) : std::nullopt;
+  const Process* process = state_.living(site);
+  return process != nullptr ? std::optional<std::uint64_t>(process->id) : std::nullopt;
 }
 
 bool Injection::stop(const PlannedFault& fault, Rank site) {
-  Process& process = *state_.present(site);
+  Process& process = *state_.living(site);
   if (process.stopped) {
     return false;
   }
@@ -39,7 +43,7 @@ bool Injection::stop(const PlannedFault& fault, Rank site) {
 }
 
 bool Injection::leave(Rank site) {
-  Process& process = *state_.present(site);
+  Process& process = *state_.living(site);
   if (process.stopped || process.leaving) {
     return false;
   }
@@ -73,7 +77,7 @@ void Injection::end_after(SimTime lasting, std::size_t number) {
 }
 
 bool Injection::kill(const PlannedFault& fault, Rank site) {
-  Process& process = *state_.present(site);
+  Process& process = *state_.living(site);
   Disk& disk = *process.disk;
   if (fault.kind == FaultKind::corrupt && disk.commits.empty()) {
     return false;
@@ -108,17 +112,16 @@ void Injection::relist(Rank site, std::vector<Rank> listed) {
   Slot& slot = state_.slot(site);
   slot.listed = std::move(listed);
   const std::vector<Rank>& peers = slot.listed;
-  Process* process = state_.present(site);
-  if (process == nullptr || !process->alive) {
+  Process* process = state_.living(site);
+  if (process == nullptr) {
     return;
   }
-  state_.audit.begin_event(state_.now(), site, "a change of its list");
+  state_.begin_event(site, "a change of its list");
   const std::vector<Rank> before = std::exchange(process->listed, peers);
   std::vector<ConnectionId> channels(peers.size(), kNoConnection);
   for (std::size_t i = 0; i < peers.size(); ++i) {
-    const auto place = std::find(before.begin(), before.end(), peers[i]);
-    if (place != before.end()) {
-      channels[i] = process->channels[static_cast<std::size_t>(place - before.begin())];
+    if (const auto place = place_of(peers[i], before)) {
+      channels[i] = process->channels[*place];
     }
   }
   process->channels = std::move(channels);
@@ -126,7 +129,7 @@ void Injection::relist(Rank site, std::vector<Rank> listed) {
   state_.audit.relisted(*process, before);
   if (process->reachable) {
     state_.wires.relist(process->id, peers);
-    rounds_.flush(*process);
+    talk_.flush(*process);
   }
 }
 
@@ -147,7 +150,7 @@ void Injection::resume(Rank /*site*/, std::uint64_t id) {
                             : std::max(process.due, state_.now());
   rounds_.enter(process, process.phase, due - state_.now());
   process.moved = state_.now();
-  rounds_.drain(process);
+  talk_.drain(process);
 }
 
 }  // namespace sotto::sites

@@ -1,6 +1,6 @@
 // What a FaultSchedule does to simulated sites: their processes, disks, wires and lists.
 //
-// One thread at a time. State, rounds and starter outlive it.
+// One thread at a time. State, rounds, talk and starter outlive it.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <sotto/sites/faults/fault_schedule.h>
 
 #include "process_starter.h"
+#include "process_talk.h"
 #include "round_player.h"
 #include "world_state.h"
 
@@ -18,7 +19,7 @@ namespace sotto::sites {
 
 class Injection final : private FaultTarget {
  public:
-  Injection(WorldState& state, RoundPlayer& rounds, ProcessStarter& starter);
+  Injection(WorldState& state, RoundPlayer& rounds, ProcessTalk& talk, ProcessStarter& starter);
 
   FaultSchedule& schedule() { return faults_; }
   /// Injects a fault that waits for this moment of the process; true when that was its end.
@@ -55,6 +56,7 @@ class Injection final : private FaultTarget {
 
   WorldState& state_;
   RoundPlayer& rounds_;
+  ProcessTalk& talk_;
   ProcessStarter& starter_;
   FaultSchedule faults_;
 };

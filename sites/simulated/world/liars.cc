@@ -22,7 +22,7 @@ void Liars::turn() {
   for (const PlannedLie& lie : state_.plan.lies) {
     const bool turns = state_.now() == lie.end() || (lie.restarts && state_.now() == lie.at);
     for (const Rank site : turns ? lie.sites : std::vector<Rank>()) {
-      if (Process* process = state_.present(site); process != nullptr && process->alive) {
+      if (Process* process = state_.living(site)) {
         state_.end_and_begin_again(*process);
       }
     }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "places.h"
+
 namespace sotto::sites {
 namespace {
 
@@ -112,7 +114,7 @@ bool MassAudit::collected(Process& process, const SaidState& before) {
 /// The mass of what it took in from the peer at this place; nothing for what never came.
 std::optional<double> MassAudit::take_parcels(Process& process, std::size_t place,
                                               const PeerState& before) {
-  const auto rank = static_cast<std::size_t>(process.listed[place]);
+  const std::size_t rank = process.site_at(place);
   const PeerState& now = process.seen.peers[place];
   PeerAccount& account = process.account_with(place);
   std::map<Sequence, Arrival>& arrivals = process.seen.arrivals[rank];
@@ -189,9 +191,9 @@ void MassAudit::close_streams(Process& process, const SaidState& before) {
                          process.seen.peers[i].incarnation != before.peers[i].incarnation ||
                          process.seen.peers[i].sent < before.peers[i].sent;
     if (renewed) {
-      process.seen.account.close_stream(static_cast<std::size_t>(process.listed[i]));
-      process.seen.account.peers[static_cast<std::size_t>(process.listed[i])].written_off = 0;
-      process.seen.arrivals[static_cast<std::size_t>(process.listed[i])].clear();
+      process.seen.account.close_stream(process.site_at(i));
+      process.account_with(i).written_off = 0;
+      process.seen.arrivals[process.site_at(i)].clear();
     }
   }
 }
@@ -201,8 +203,7 @@ void MassAudit::write_off(Process& process, const std::vector<Rank>& listed,
                           const std::vector<PeerState>& peers) {
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const auto rank = static_cast<std::size_t>(listed[i]);
-    if (std::find(process.listed.begin(), process.listed.end(), listed[i]) ==
-        process.listed.end()) {
+    if (!place_of(listed[i], process.listed)) {
       process.seen.account.close_stream(rank);
       process.seen.account.peers[rank].written_off = peers[i].sent;
       process.seen.arrivals[rank].clear();
@@ -216,8 +217,7 @@ void MassAudit::take_handed(Process& process, const SaidState& before) {
     return;
   }
   const Handed handed = *std::exchange(process.seen.handed, std::nullopt);
-  const auto found = std::find(process.listed.begin(), process.listed.end(), handed.from);
-  const auto place = static_cast<std::size_t>(found - process.listed.begin());
+  const std::size_t place = *place_of(handed.from, process.listed);
   if (process.seen.peers[place].pending <= before.peers[place].pending) {
     return;
   }
@@ -232,7 +232,7 @@ void MassAudit::take_handed(Process& process, const SaidState& before) {
 /// What a peer has written off goes, also where it has come.
 void MassAudit::drop_arrivals(Process& process, const SaidState& before) {
   for (std::size_t i = 0; i < process.seen.peers.size(); ++i) {
-    const auto rank = static_cast<std::size_t>(process.listed[i]);
+    const std::size_t rank = process.site_at(i);
     if (process.seen.peers[i].pending < before.peers[i].pending) {
       auto& arrivals = process.seen.arrivals[rank];
       arrivals.erase(arrivals.begin(), arrivals.lower_bound(process.seen.resumes[rank]));

@@ -68,9 +68,12 @@ struct Process {
   SeenSite seen;  ///< what the onlookers know of its site
 
   bool running() const { return alive && !stopped; }
+  /// The index of the site at this place, in what goes by site.
+  std::size_t site_at(std::size_t place) const { return static_cast<std::size_t>(listed[place]); }
   /// The account with the peer at this place.
-  PeerAccount& account_with(std::size_t place) {
-    return seen.account.peers[static_cast<std::size_t>(listed[place])];
+  PeerAccount& account_with(std::size_t place) { return seen.account.peers[site_at(place)]; }
+  const PeerAccount& account_with(std::size_t place) const {
+    return seen.account.peers[site_at(place)];
   }
   ObservedSite view() const {
     return {.site = site,

@@ -67,7 +67,7 @@ void ProcessStarter::begin(Rank site) {
   process.life = process.disk->life = std::max(process.disk->life + 1, clock);
   state_.note(SimulatedSiteEvent::Kind::began, site, -1, process.life);
   state_.liveness.disturb(site, state_.now());
-  state_.audit.begin_event(state_.now(), site, "the start of its process");
+  state_.begin_event(site, "the start of its process");
   process.node = std::make_unique<Site>(setup_of(process));
   process.access = state_.options.access(process.site, *process.node);
   load(process);

@@ -17,8 +17,7 @@ Wires::Wires(const FaultPlan& plan, std::uint64_t seed, EventQueue& queue, Tell 
       tell_(std::move(tell)),
       snapped_(std::move(snapped)),
       random_({.seed = seed, .purpose = Purpose::jitter}),
-      newest_(sites_, 0),
-      has_process_(sites_, 0),
+      newest_(sites_),
       blocked_(sites_ * sites_, 0),
       changed_(sites_ * sites_) {}
 
@@ -32,7 +31,6 @@ void Wires::begin(ProcessId process, Rank site, const std::vector<Rank>& listed)
                          .connection = std::vector<ConnectionId>(sites_, kNoConnection),
                          .dialing = std::vector<char>(sites_, 0)};
   newest_[static_cast<std::size_t>(site)] = process;
-  has_process_[static_cast<std::size_t>(site)] = 1;
   relist(process, listed);
 }
 
@@ -181,10 +179,11 @@ void Wires::set_link(Rank from, Rank to, std::optional<LinkSpec> link) {
 }
 
 bool Wires::reset(Rank a, Rank b, std::uint64_t bytes) {
-  if (has_process_[static_cast<std::size_t>(a)] == 0) {
+  const std::optional<ProcessId> newest = newest_[static_cast<std::size_t>(a)];
+  if (!newest) {
     return false;
   }
-  const Process& process = processes_[newest_[static_cast<std::size_t>(a)]];
+  const Process& process = processes_[*newest];
   const ConnectionId id = process.connection[static_cast<std::size_t>(b)];
   const auto found = connections_.find(id);
   if (found == connections_.end()) {
@@ -244,11 +243,11 @@ void Wires::redial(ProcessId process, Rank peer, SimTime pause) {
 bool Wires::may_connect(ProcessId process, Rank peer) const {
   const Process& dialer = processes_[process];
   const auto at = static_cast<std::size_t>(peer);
-  if (!dialer.alive || dialer.stopped || dialer.listed[at] == 0 || has_process_[at] == 0 ||
+  if (!dialer.alive || dialer.stopped || dialer.listed[at] == 0 || !newest_[at] ||
       dialer.connection[at] != kNoConnection) {
     return false;
   }
-  const Process& other = processes_[newest_[at]];
+  const Process& other = processes_[*newest_[at]];
   return other.alive && !other.stopped &&
          other.listed[static_cast<std::size_t>(dialer.site)] != 0 &&
          open_both_ways(dialer.site, peer);
@@ -278,7 +277,7 @@ void Wires::on_connected(const Dialing& dialing) {
   if (may_connect(process, peer)) {
     // The newest connection of a key counts. A site that hears of the other's end goes on, and may
     // die of a fault that is due then.
-    const ProcessId other = newest_[static_cast<std::size_t>(peer)];
+    const ProcessId other = *newest_[static_cast<std::size_t>(peer)];
     if (const ConnectionId old = processes_[other].connection[static_cast<std::size_t>(site)];
         old != kNoConnection) {
       close(other, old, 0);
@@ -290,7 +289,7 @@ void Wires::on_connected(const Dialing& dialing) {
     }
     return;
   }
-  const ProcessId other = newest_[static_cast<std::size_t>(peer)];
+  const ProcessId other = *newest_[static_cast<std::size_t>(peer)];
   const ConnectionId id = ++last_;
   Connection& joined = connections_[id];
   joined.ends[0].process = process;

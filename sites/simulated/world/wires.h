@@ -144,8 +144,7 @@ class Wires final : public Ways {
   Snapped snapped_;
   RandomStream random_;
   std::vector<Process> processes_;
-  std::vector<ProcessId> newest_;                 ///< by site
-  std::vector<char> has_process_;                 ///< by site
+  std::vector<std::optional<ProcessId>> newest_;  ///< processes by site; empty: it had none
   std::vector<int> blocked_;                      ///< times that a way is blocked
   std::vector<std::optional<LinkSpec>> changed_;  ///< changed links by way
   std::map<ConnectionId, Connection> connections_;

@@ -13,14 +13,15 @@ namespace sotto::sites {
 
 World::World(const FaultPlan& plan, const SimulatedSitesOptions& options)
     : state_(plan, options,
-             [this](ProcessId id, ChannelNews news) { rounds_.tell(id, std::move(news)); }),
+             [this](ProcessId id, ChannelNews news) { talk_.tell(id, std::move(news)); }),
       liars_(state_),
-      rounds_(state_, liars_,
+      talk_(state_, liars_, [this](Process& process) { rounds_.advance(process); }),
+      rounds_(state_, liars_, talk_,
               [this](Process& process, FaultMoment moment) {
                 return injection_.reach(process, moment);
               }),
       starter_(state_, rounds_),
-      injection_(state_, rounds_, starter_) {}
+      injection_(state_, rounds_, talk_, starter_) {}
 
 void World::handle(const Event& event) {
   if (event.kind >= Wires::kFirstEvent) {
@@ -42,7 +43,7 @@ void World::handle(const Event& event) {
       break;
     case WorldEvent::begin_due: {
       const auto site = static_cast<Rank>(event.subject);
-      if (const Process* process = state_.present(site); process == nullptr || !process->alive) {
+      if (const Process* process = state_.living(site); process == nullptr) {
         starter_.begin(site);
       } else if (process->leaving) {  // it is on its way out still
         state_.push(WorldEvent::begin_due, plus(state_.now(), state_.plan.reconnect),
@@ -65,9 +66,8 @@ void World::look() {
   std::vector<ObservedSite> sites;
   sites.reserve(state_.slots.size());
   for (Rank site = 0; site < state_.plan.sites; ++site) {
-    const Process* process = state_.present(site);
-    sites.push_back(process != nullptr && process->alive ? process->view()
-                                                         : ObservedSite{.site = site});
+    const Process* process = state_.living(site);
+    sites.push_back(process != nullptr ? process->view() : ObservedSite{.site = site});
   }
   std::vector<char> contested(state_.slots.size());
   for (const Process& process : state_.processes) {
@@ -83,7 +83,7 @@ void World::look() {
     }
   }
   if (trouble) {
-    state_.audit.begin_event(state_.now(), trouble->first, "waiting");
+    state_.begin_event(trouble->first, "waiting");
     state_.audit.fail(std::move(trouble->second));
   }
 }
@@ -92,11 +92,14 @@ bool World::all_done() const {
   if (!state_.plan.rounds || state_.now() <= last_over_) {
     return false;
   }
-  return std::all_of(state_.slots.begin(), state_.slots.end(), [&](const Slot& slot) {
-    const Process* process = slot.process ? &state_.processes[*slot.process] : nullptr;
-    return process == nullptr || !process->alive || !state_.honest(process->site) ||
-           process->seen.state.round >= *state_.plan.rounds;
-  });
+  for (Rank site = 0; site < state_.plan.sites; ++site) {
+    const Process* process = state_.living(site);
+    if (process != nullptr && state_.honest(site) &&
+        process->seen.state.round < *state_.plan.rounds) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// The processes that begin, faults, lies and looks of the plan.
@@ -131,11 +134,10 @@ SimulatedSitesReport World::run() {
     ++state_.report.events;
     handle(event);
     for (std::size_t i = 0; i < state_.slots.size(); ++i) {
-      const Process* process = state_.present(static_cast<Rank>(i));
-      accounts[i] = process != nullptr && process->alive ? &process->seen.account
-                                                         : &state_.slots[i].disk->account();
+      const Process* process = state_.living(static_cast<Rank>(i));
+      accounts[i] = process != nullptr ? &process->seen.account : &state_.slots[i].disk->account();
     }
-    state_.audit.begin_event(state_.now(), -1, "looking at all sites");
+    state_.begin_event(-1, "looking at all sites");
     state_.audit.check_total(accounts, state_.whole);
     if (state_.options.stop && state_.report.events % 1024 == 0 && state_.options.stop()) {
       break;
@@ -155,24 +157,13 @@ SimulatedSitesReport World::report() {
   report.injected = injection_.schedule().injected();
   report.worst_recovery = state_.liveness.worst_recovery();
   report.end = state_.now();
+  report.rounds.resize(state_.slots.size());
   std::optional<Round> least;
-  for (Rank site = 0; site < state_.plan.sites; ++site) {
-    report.rounds.push_back(0);
-    if (const Process* process = state_.present(site);
-        process != nullptr && process->alive && state_.honest(site)) {
-      report.rounds.back() = process->seen.state.round;
-      least = std::min(least.value_or(process->seen.state.round), process->seen.state.round);
-      report.rounds_most = std::max(report.rounds_most, process->seen.state.round);
-    }
-  }
-  report.rounds_least = least.value_or(0);
-  state_.naming.report(report);
-  report.error = error_of_models();
-  for (Rank site = 0; site < state_.plan.sites; ++site) {
-    const Process* process = state_.present(site);
-    if (process == nullptr || !process->alive || !state_.honest(site)) {
-      continue;
-    }
+  for (const Process* process : state_.living_honest()) {
+    const Round round = process->seen.state.round;
+    report.rounds[static_cast<std::size_t>(process->site)] = round;
+    report.rounds_most = std::max(report.rounds_most, round);
+    least = std::min(least.value_or(round), round);
     for (const PeerState& peer : process->node->peers()) {
       report.cuts += peer.cut;
       const bool named = peer.habit != PeerHabit::none || !peer.waited_for || !peer.answers ||
@@ -180,22 +171,21 @@ SimulatedSitesReport World::report() {
       report.habits += named ? 1 : 0;
     }
   }
+  report.rounds_least = least.value_or(0);
+  state_.naming.report(report);
+  report.error = error_of_models();
   report.trace_sha256 = state_.hash.finish_hex();
   return report;
 }
 
 /// The rms distance of the honest sites' models from the optimum of their own losses.
-double World::error_of_models() {
+double World::error_of_models() const {
+  const std::vector<const Process*> there = state_.living_honest();
   std::vector<double> optimum(state_.options.dimension);
-  std::vector<const Process*> there;
-  for (Rank site = 0; site < state_.plan.sites; ++site) {
-    if (const Process* process = state_.present(site);
-        process != nullptr && process->alive && state_.honest(site)) {
-      there.push_back(process);
-      const std::vector<float> target = state_.target_of(site);
-      for (std::size_t i = 0; i < optimum.size(); ++i) {
-        optimum[i] += static_cast<double>(target[i]);
-      }
+  for (const Process* process : there) {
+    const std::vector<float> target = state_.target_of(process->site);
+    for (std::size_t i = 0; i < optimum.size(); ++i) {
+      optimum[i] += static_cast<double>(target[i]);
     }
   }
   double sum = 0;

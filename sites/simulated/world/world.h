@@ -11,6 +11,7 @@
 #include "injection.h"
 #include "liars.h"
 #include "process_starter.h"
+#include "process_talk.h"
 #include "round_player.h"
 #include "world_state.h"
 
@@ -29,10 +30,11 @@ class World {
   void look();
   bool all_done() const;
   SimulatedSitesReport report();
-  double error_of_models();
+  double error_of_models() const;
 
   WorldState state_;
   Liars liars_;
+  ProcessTalk talk_;
   RoundPlayer rounds_;
   ProcessStarter starter_;
   Injection injection_;

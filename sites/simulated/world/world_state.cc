@@ -47,9 +47,24 @@ void WorldState::push(WorldEvent kind, SimTime time, std::uint32_t subject, std:
               .kind = static_cast<std::uint32_t>(kind)});
 }
 
-Process* WorldState::present(Rank site) {
+const Process* WorldState::living(Rank site) const {
   const auto& id = slot(site).process;
-  return id ? &processes[*id] : nullptr;
+  return id && processes[*id].alive ? &processes[*id] : nullptr;
+}
+
+Process* WorldState::living(Rank site) {
+  const auto& id = slot(site).process;
+  return id && processes[*id].alive ? &processes[*id] : nullptr;
+}
+
+std::vector<const Process*> WorldState::living_honest() const {
+  std::vector<const Process*> honest_ones;
+  for (Rank site = 0; site < plan.sites; ++site) {
+    if (const Process* process = living(site); process != nullptr && honest(site)) {
+      honest_ones.push_back(process);
+    }
+  }
+  return honest_ones;
 }
 
 std::vector<SitePeer> WorldState::peers_of(Rank site, const std::vector<Rank>& listed) const {
@@ -76,6 +91,19 @@ std::vector<float> WorldState::target_of(Rank site) const {
     value = static_cast<float>(2 * stream.uniform() - 1);
   }
   return target;
+}
+
+void WorldState::observe(Process& process) {
+  const Incarnation before = process.seen.state.incarnation;
+  audit.heard(process);
+  note_renewal(process, before);
+}
+
+void WorldState::note_renewal(const Process& process, Incarnation before) {
+  if (process.seen.state.incarnation != before) {
+    whole = false;
+    note(SimulatedSiteEvent::Kind::renewed, process.site, -1, process.seen.state.incarnation);
+  }
 }
 
 void WorldState::note(SimulatedSiteEvent::Kind kind, Rank site, Rank peer, std::uint64_t value) {

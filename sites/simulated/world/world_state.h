@@ -69,8 +69,11 @@ struct WorldState {
   void push(WorldEvent kind, SimTime time, std::uint32_t subject = 0, std::uint32_t version = 0);
   Slot& slot(Rank site) { return slots[static_cast<std::size_t>(site)]; }
   const Slot& slot(Rank site) const { return slots[static_cast<std::size_t>(site)]; }
-  /// The site's present process, or its last; null: it had none.
-  Process* present(Rank site);
+  /// The process of a site that is alive; null: none is.
+  Process* living(Rank site);
+  const Process* living(Rank site) const;
+  /// The processes of honest sites that are alive, by site.
+  std::vector<const Process*> living_honest() const;
   bool honest(Rank site) const { return plan.lie_of(site) == nullptr; }
   /// The peers of a site with this list, and which way parcels go.
   std::vector<SitePeer> peers_of(Rank site, const std::vector<Rank>& listed) const;
@@ -79,6 +82,12 @@ struct WorldState {
   /// c of f(x) = ½ ‖x − c‖², another one at each site.
   std::vector<float> target_of(Rank site) const;
 
+  /// What the onlookers find wrong from here on came of this.
+  void begin_event(Rank site, const char* during) { audit.begin_event(now(), site, during); }
+  /// The onlookers see what a process has made of what it heard, or was asked.
+  void observe(Process& process);
+  /// Notes that the site has another incarnation than `before`, if it has.
+  void note_renewal(const Process& process, Incarnation before);
   void note(SimulatedSiteEvent::Kind kind, Rank site, Rank peer = -1, std::uint64_t value = 0);
   void end_process(Process& process, bool in_good_order);
   /// Ends the process, and has another one begin at its site after a pause.
