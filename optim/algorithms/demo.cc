@@ -135,7 +135,7 @@ constinit const AlgorithmInfo Demo::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
     .default_compressor = kPapersCompressor,
-    .planned_compressors = kDemoPlanned,
+    .planned = {.compressors = kDemoPlanned},
     .wire_id = wire_id(AlgorithmId::demo),
     .build = build_algorithm<Demo>};
 

@@ -89,7 +89,7 @@ constinit const AlgorithmInfo QMean::kInfo = {
     .bytes = "2 (n−1)/n · |C|",
     .memory = {.floats = 3, .per_nth = 3},
     .default_compressor = "quant:4",
-    .planned_compressors = kQMeanPlanned,
+    .planned = {.compressors = kQMeanPlanned},
     .wire_id = wire_id(AlgorithmId::qmean),
     .build = build_algorithm<QMean>};
 

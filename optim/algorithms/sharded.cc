@@ -122,7 +122,7 @@ constinit const AlgorithmInfo Sharded::kInfo = {
     .bytes = "(n−1)/n · (|C| + |C′|)",
     .memory = {.floats = 2, .per_nth = 3},
     .default_compressor = "quant:8",
-    .planned_compressors = kShardedPlanned,
+    .planned = {.compressors = kShardedPlanned},
     .wire_id = wire_id(AlgorithmId::sharded),
     .build = build_algorithm<Sharded>};
 

@@ -147,7 +147,7 @@ constinit const AlgorithmInfo SparseLoco::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
     .default_compressor = "topk:0.03,values=2",
-    .planned_compressors = kSparseLocoPlanned,
+    .planned = {.compressors = kSparseLocoPlanned},
     .wire_id = wire_id(AlgorithmId::sparseloco),
     .build = build_algorithm<SparseLoco>};
 
