@@ -90,6 +90,29 @@ enum class ExchangePattern {
   pairings,    ///< one exchange with each partner of the round (AD-PSGD)
 };
 
+/// The scenarios that plans try an algorithm in.
+enum class PlannedWhere {
+  anywhere,
+  unlike_data,   ///< the nodes' data differ
+  uneven_nodes,  ///< some nodes compute faster than others
+};
+
+/// What plans make of an algorithm (docs/planning.md).
+struct PlanFit {
+  /// Specifications of the compressors with which they try it unasked; empty: they do not. Of
+  /// algorithms that are `robust` plans try it where nodes lie, else no such.
+  std::span<const std::string_view> compressors = {};
+  /// Hyperparameters with which they do, as behind its name, "momentum=0.1"; empty: its defaults.
+  std::string_view hyperparameters = {};
+  PlannedWhere where = PlannedWhere::anywhere;
+  /// Multiply-adds of a round for each element of the model's matrices and each column of
+  /// `lowrank:K`, which no codec is timed for.
+  double products = 0;
+  double products_per_neighbour = 0;  ///< such multiply-adds times the degree
+  /// Why they do not try it, in words; given where `compressors` are not.
+  std::string_view why_not = {};
+};
+
 /// One algorithm, as `sotto list` shows it.
 struct AlgorithmInfo {
   std::string_view name;     ///< "dcd", the first word of its specification
@@ -126,9 +149,7 @@ struct AlgorithmInfo {
   std::string_view bytes;
   StateMemory memory;
   std::string_view default_compressor;
-  /// Specifications of the compressors with which plans try it unasked; empty: they do not. Of
-  /// algorithms that are `robust` plans try it where nodes lie, else no such.
-  std::span<const std::string_view> planned_compressors = {};
+  PlanFit planned = {};
   std::uint16_t wire_id = 0;
   /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
   std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;

@@ -45,6 +45,35 @@ constexpr Hyperparameter freeze_step(std::string_view fallback) {
           .setting = "freeze_step"};
 }
 
+/// The key of clip_to_median.
+inline constexpr std::string_view kClip = "clip";
+/// The value of `clip` with which it clips.
+inline constexpr std::string_view kToMedian = "median";
+/// All values of `clip`.
+inline constexpr std::string_view kClips[] = {"none", kToMedian};
+
+/// `clip`: nothing, or what nodes send is clipped to the median of its lengths
+/// (exchange/median_clip.h). `help` says what it is that they send.
+constexpr Hyperparameter clip_to_median(std::string_view help) {
+  return {.key = kClip,
+          .symbol = "HOW",
+          .help = help,
+          .kind = HyperparameterKind::choice,
+          .choices = kClips,
+          .fallback = "none",
+          .for_equal_nodes = true};
+}
+
+/// The help of `clip` where each node sends one message to all others.
+inline constexpr std::string_view kClipOfMessages =
+    "median: no node's message counts for more than the median of their norms";
+/// The help of `clip` where chunks of what nodes send meet at their owners (chunk_mean.h).
+inline constexpr std::string_view kClipOfChunks =
+    "median: of each chunk no node's part counts for more than the median of their norms";
+
+/// Whether these hyperparameters have what nodes send clipped so.
+inline bool clips_to_median(const Hyperparameters& given) { return given.text(kClip) == kToMedian; }
+
 /// The usual T_w of a run with so many exchanges: 15 % of them, and at least 1.
 constexpr Round usual_freeze_step(Round exchanges) {
   const auto part = static_cast<Round>(0.15 * static_cast<double>(exchanges));

@@ -12,6 +12,7 @@
 #include <sotto/base/names.h>
 #include <sotto/base/number.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
 
 namespace sotto {
 namespace {
@@ -107,11 +108,16 @@ void Hyperparameters::refuse_key(std::string_view key) const {
   for (const Hyperparameter& one : table_) {
     keys.emplace_back(one.key);
   }
+  const auto others =
+      names_with(algorithms(), [&](const AlgorithmInfo& other) { return other.has(key); });
+  const std::string elsewhere =
+      others.empty() ? "" : fmt::format("; '{}' is of {}", key, word_list(others));
   refuse("algorithm", fmt::format("{}:{}", algorithm_, key),
-         keys.empty() || stands_alone(table_)
-             ? fmt::format("{} has no hyperparameters with names; leave it out", algorithm_)
-             : fmt::format("{} has no hyperparameter '{}'{} it has {}", algorithm_, excerpt(key),
-                           did_you_mean(key, keys), fmt::join(keys, " and ")));
+         (keys.empty() || stands_alone(table_)
+              ? fmt::format("{} has no hyperparameters with names; leave it out", algorithm_)
+              : fmt::format("{} has no hyperparameter '{}'{} it has {}", algorithm_, excerpt(key),
+                            did_you_mean(key, keys), fmt::join(keys, " and "))) +
+             elsewhere);
 }
 
 void Hyperparameters::refuse_value(const Hyperparameter& one, std::string_view value,

@@ -13,6 +13,7 @@
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/median_clip.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/local_node.h>
 
@@ -93,11 +94,27 @@ class AllToAllAlgorithm : public MailAlgorithm {
     return decoded.ok() ? decoded : mail_.refuse(edge, decoded);
   }
 
-  /// y ← y + the mean of all nodes' messages, summed up by rank.
-  Status add_mean(std::span<float> y) {
+  /// Has `clip` know the lengths of all nodes' messages; `room`, of the model's dimension, is
+  /// spoilt.
+  Status measure_lengths(MedianClip& clip, std::span<float> room) {
+    for (Rank from = 0; from < node_.nodes(); ++from) {
+      node_.ops().fill(0, room);
+      if (Status status = add_message(from, 1, room); !status.ok()) {
+        return status;
+      }
+      clip.measure(from, room);
+    }
+    clip.settle();
+    return {};
+  }
+
+  /// y ← y + the mean of all nodes' messages, summed up by rank; each counts as `clip` says, if it
+  /// is not null.
+  Status add_mean(std::span<float> y, const MedianClip* clip = nullptr) {
     const float share = 1.0F / static_cast<float>(node_.nodes());
     for (Rank from = 0; from < node_.nodes(); ++from) {
-      if (Status status = add_message(from, share, y); !status.ok()) {
+      const float scale = clip == nullptr ? share : share * clip->factor(from);
+      if (Status status = add_message(from, scale, y); !status.ok()) {
         return status;
       }
     }

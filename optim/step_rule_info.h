@@ -33,6 +33,11 @@ struct StepRuleInfo {
   /// Rules for tensors that this one is not for, by selector, where a specification has none
   /// (step_rule_spec.h).
   std::string_view others = {};
+  /// Plans try the rule beside the task's sgd, at its default rate (docs/planning.md).
+  bool planned = false;
+  /// Multiply-adds of a step on one tensor, of a rule that multiplies matrices, whose steps take
+  /// time beside a gradient; null: it does not.
+  double (*multiply_adds)(const ParameterBlock& tensor) = nullptr;
   /// Constructs the rule, without `others`, from options with values in their ranges; call
   /// make_step_rule instead. Throws Error for a setting that the rule cannot take.
   std::unique_ptr<StepRule> (*build)(const StepRuleOptions& options, const Ops& ops) = nullptr;

@@ -165,6 +165,17 @@ std::vector<std::string> StepRuleSpec::names() const {
   return names;
 }
 
+double multiply_adds_of_step(const StepRuleSpec& spec, const ParameterLayout& layout) {
+  const auto rules = rule_of_each(spec.selectors, layout, "step_rule");
+  double all = 0;
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    const bool in_front = rules[i] == spec.selected.size();
+    const StepRuleInfo& info = in_front ? *spec.info : *spec.selected[rules[i]].info;
+    all += info.multiply_adds == nullptr ? 0 : info.multiply_adds(layout[i]);
+  }
+  return all;
+}
+
 StepRuleSpec parse_step_rule(std::string_view spec, std::string_view field) {
   SpecByTensor read = read_spec_by_tensor(spec, field, kExample);
   StepRuleSpec parsed;

@@ -85,6 +85,8 @@ AlgorithmCounters AdPsgd::counters() const {
   return counters;
 }
 
+constexpr std::string_view kAdPsgdPlanned[] = {"none"};
+
 constinit const AlgorithmInfo AdPsgd::kInfo = {
     .name = "adpsgd",
     .title = "AD-PSGD, pairs of nodes at their own pace",
@@ -103,6 +105,7 @@ constinit const AlgorithmInfo AdPsgd::kInfo = {
     .bytes = "2 · 4d on average",
     .memory = {.floats = 2},
     .default_compressor = "none",
+    .planned = {.compressors = kAdPsgdPlanned, .where = PlannedWhere::uneven_nodes},
     .wire_id = wire_id(AlgorithmId::adpsgd),
     .build = build_algorithm<AdPsgd>};
 

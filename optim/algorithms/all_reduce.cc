@@ -113,7 +113,7 @@ constinit const AlgorithmInfo AllReduceSgd::kInfo = {
     .bytes = "2 (n−1)/n · 4d",
     .memory = {.floats = 2},
     .default_compressor = "none",
-    .planned_compressors = kAllReducePlanned,
+    .planned = {.compressors = kAllReducePlanned},
     .wire_id = wire_id(AlgorithmId::allreduce),
     .build = build_algorithm<AllReduceSgd>};
 

@@ -149,6 +149,9 @@ constinit const AlgorithmInfo ApmSqueeze::kApmSqueeze = {
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
     .memory = {.floats = 3, .per_nth = 3},
     .default_compressor = "sign",
+    .planned =
+        {.why_not =
+             "onebit-adam, which is tried, exchanges as much and finds by itself when to freeze"},
     .wire_id = wire_id(AlgorithmId::apmsqueeze),
     .build = build_squeeze<ApmSqueeze::kApmSqueeze>};
 
@@ -169,7 +172,7 @@ constinit const AlgorithmInfo ApmSqueeze::kOneBitAdam = {
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before the freeze",
     .memory = {.floats = 3, .per_nth = 3},
     .default_compressor = "sign",
-    .planned_compressors = kOneBitAdamPlanned,
+    .planned = {.compressors = kOneBitAdamPlanned},
     .wire_id = wire_id(AlgorithmId::onebit_adam),
     .build = build_squeeze<ApmSqueeze::kOneBitAdam>};
 

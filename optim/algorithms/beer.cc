@@ -158,6 +158,8 @@ constexpr Hyperparameter kBeerHyperparameters[] = {consensus_stepsize(default_et
 
 }  // namespace
 
+constexpr std::string_view kBeerPlanned[] = {"quant:4", "topk:0.1"};
+
 constinit const AlgorithmInfo Beer::kInfo = {
     .name = "beer",
     .title = "BEER, compressed gradient tracking",
@@ -175,6 +177,7 @@ constinit const AlgorithmInfo Beer::kInfo = {
     .bytes = "degree · 2 |C|",
     .memory = {.floats = 7},
     .default_compressor = "topk:0.1",
+    .planned = {.compressors = kBeerPlanned, .where = PlannedWhere::unlike_data},
     .wire_id = wire_id(AlgorithmId::beer),
     .build = build_algorithm<Beer>};
 

@@ -181,7 +181,7 @@ constinit const AlgorithmInfo ChocoSgd::kInfo = {
     .bytes = "degree · |C|; 4d along a new edge",
     .memory = {.floats = 4, .per_changing_neighbour = 1},
     .default_compressor = "topk:0.1",
-    .planned_compressors = kChocoPlanned,
+    .planned = {.compressors = kChocoPlanned},
     .wire_id = wire_id(AlgorithmId::choco),
     .build = build_algorithm<ChocoSgd>};
 

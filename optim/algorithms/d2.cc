@@ -78,6 +78,8 @@ Status D2::load(ByteReader& in) {
   return read_floats(in, "correction", correction_);
 }
 
+constexpr std::string_view kD2Planned[] = {"none"};
+
 constinit const AlgorithmInfo D2::kInfo = {
     .name = "d2",
     .title = "D², for nodes with different data",
@@ -92,6 +94,7 @@ constinit const AlgorithmInfo D2::kInfo = {
     .bytes = "degree · 4d",
     .memory = {.floats = 4},
     .default_compressor = "none",
+    .planned = {.compressors = kD2Planned, .where = PlannedWhere::unlike_data},
     .wire_id = wire_id(AlgorithmId::d2),
     .build = build_algorithm<D2>};
 

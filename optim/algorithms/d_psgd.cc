@@ -71,7 +71,7 @@ constinit const AlgorithmInfo DPsgd::kInfo = {
     .bytes = "degree · 4d",
     .memory = {.floats = 2},
     .default_compressor = "none",
-    .planned_compressors = kDPsgdPlanned,
+    .planned = {.compressors = kDPsgdPlanned},
     .wire_id = wire_id(AlgorithmId::dpsgd),
     .build = build_algorithm<DPsgd>};
 

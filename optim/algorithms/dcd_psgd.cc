@@ -92,7 +92,7 @@ constinit const AlgorithmInfo DcdPsgd::kInfo = {
     .bytes = "degree · |C|; 4d along a new edge",
     .memory = {.floats = 2, .per_neighbour = 1},
     .default_compressor = "quant:8",
-    .planned_compressors = kDcdPlanned,
+    .planned = {.compressors = kDcdPlanned},
     .wire_id = wire_id(AlgorithmId::dcd),
     .build = build_algorithm<DcdPsgd>};
 

@@ -122,7 +122,7 @@ constinit const AlgorithmInfo DeepSqueeze::kInfo = {
     .bytes = "degree · |C|",
     .memory = {.floats = 3},
     .default_compressor = "sign",
-    .planned_compressors = kDeepSqueezePlanned,
+    .planned = {.compressors = kDeepSqueezePlanned},
     .wire_id = wire_id(AlgorithmId::deepsqueeze),
     .build = build_algorithm<DeepSqueeze>};
 

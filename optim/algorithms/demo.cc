@@ -4,6 +4,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/sgd.h>
@@ -25,6 +26,9 @@ Demo::Demo(AlgorithmSetup setup)
       momentum_(node_.dimension()),
       work_(node_.dimension()),
       next_(node_.dimension()) {
+  if (clips_to_median(node_.hyperparameters())) {
+    clip_.emplace(node_.nodes());
+  }
   const auto* const sgd = dynamic_cast<const Sgd*>(&node_.step_rule());
   if (sgd == nullptr) {  // a rule of the caller's own may have that name, too
     refuse("step_rule", node_.step_rule().name(),
@@ -58,8 +62,11 @@ Status Demo::complete(const Exchange& exchange) {
   if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
+  if (Status status = clip_ ? measure_lengths(*clip_, work_) : Status(); !status.ok()) {
+    return status;
+  }
   node_.ops().fill(0, work_);
-  if (Status status = add_mean(work_); !status.ok()) {
+  if (Status status = add_mean(work_, clip_ ? &*clip_ : nullptr); !status.ok()) {
     return status;
   }
   if (Status status = node_.require_finite(work_, "mean of the messages"); !status.ok()) {
@@ -103,7 +110,8 @@ constexpr Hyperparameter kDemoHyperparameters[] = {
      .kind = HyperparameterKind::real,
      .most = 1,
      .why = "0.999 is the paper's",
-     .fallback = "0.999"}};
+     .fallback = "0.999"},
+    clip_to_median(kClipOfMessages)};
 constexpr std::string_view kDemoPlanned[] = {kPapersCompressor};
 
 }  // namespace
@@ -127,7 +135,7 @@ constinit const AlgorithmInfo Demo::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
     .default_compressor = kPapersCompressor,
-    .planned_compressors = kDemoPlanned,
+    .planned = {.compressors = kDemoPlanned},
     .wire_id = wire_id(AlgorithmId::demo),
     .build = build_algorithm<Demo>};
 

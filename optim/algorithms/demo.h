@@ -14,6 +14,8 @@
 //   the older one, as in demo.py. Only the ratio of rates matters, as sign(q) has no length.
 // The authors divide each coefficient by the number of nodes that sent it, and not by n. Before a
 //   sign that is another weighting of coefficients; here it is the mean, as in the paper.
+// `clip=median` clips each c_j to the median of their lengths (exchange/median_clip.h): the largest
+//   lengths alone would decide all signs.
 // With an exact C, m_i = 0 after each round, and it is signSGD with the mean gradient (Bernstein et
 //   al. 2018, arXiv:1802.04434), whatever β. Where nothing is sent x stays but for the decay.
 // β^(t−s) γ_s g_i(s), summed over s ≤ t, is m_i and the sum of β^(t−s) c_i(s): nothing gets lost
@@ -29,8 +31,10 @@
 // Overlap: none, the step needs the mean.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include <sotto/optim/exchange/median_clip.h>
 #include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
@@ -53,10 +57,11 @@ class Demo final : public AllToAllAlgorithm {
   std::span<const float> momentum() const { return momentum_; }
 
  private:
-  const float decay_;            // β
-  std::vector<float> momentum_;  // m_i
-  std::vector<float> work_;      // β m_i + γ g_i, then q and its sign
-  std::vector<float> next_;      // room for d, then the next x
+  const float decay_;               // β
+  std::vector<float> momentum_;     // m_i
+  std::vector<float> work_;         // β m_i + γ g_i, then q and its sign
+  std::vector<float> next_;         // room for d, then the next x
+  std::optional<MedianClip> clip_;  // of clip=median
 };
 
 }  // namespace sotto

@@ -191,6 +191,8 @@ constexpr Hyperparameter kDionHyperparameters[] = {
 
 }  // namespace
 
+constexpr std::string_view kDionPlanned[] = {"lowrank:4", "lowrank:16"};
+
 constinit const AlgorithmInfo Dion::kInfo = {
     .name = "dion",
     .title = "Dion, all-reduce of orthonormal updates of low rank",
@@ -210,6 +212,7 @@ constinit const AlgorithmInfo Dion::kInfo = {
     .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",
     .memory = {.floats = 2},
     .default_compressor = "lowrank:4",
+    .planned = {.compressors = kDionPlanned, .products = 4},
     .wire_id = wire_id(AlgorithmId::dion),
     .build = build_algorithm<Dion>};
 

@@ -138,6 +138,8 @@ constinit const AlgorithmInfo EcdPsgd::kInfo = {
     .bytes = "degree · |C|; 4d along a new edge",
     .memory = {.floats = 3, .per_neighbour = 1},
     .default_compressor = "grid:8:0.05",
+    .planned = {.why_not = "the step of its grid has to fit the values of the model, at which a "
+                           "plan does not look"},
     .wire_id = wire_id(AlgorithmId::ecd),
     .build = build_algorithm<EcdPsgd>};
 

@@ -113,6 +113,8 @@ constexpr Hyperparameter kEf21Hyperparameters[] = {
 
 }  // namespace
 
+constexpr std::string_view kEf21Planned[] = {"topk:0.1,values=4"};
+
 constinit const AlgorithmInfo Ef21::kInfo = {
     .name = "ef21",
     .title = "EF21 and EF21-SGDM, compressed differences of gradients",
@@ -132,6 +134,7 @@ constinit const AlgorithmInfo Ef21::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 4},
     .default_compressor = "topk:0.1",
+    .planned = {.compressors = kEf21Planned, .hyperparameters = "momentum=0.1"},
     .wire_id = wire_id(AlgorithmId::ef21),
     .build = build_algorithm<Ef21>};
 

@@ -287,6 +287,8 @@ constinit const AlgorithmInfo GossipAdam::kInfo = {
     .bytes = "degree · |C|; degree · 8d before the freeze",
     .memory = {.floats = 5},
     .default_compressor = "sign",
+    .planned = {.why_not = "its rounds stay in full precision after the freeze until all nodes "
+                           "have one variance, and no steady round stands for that"},
     .wire_id = wire_id(AlgorithmId::gossip_adam),
     .build = build_algorithm<GossipAdam>};
 

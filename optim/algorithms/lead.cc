@@ -180,7 +180,7 @@ constinit const AlgorithmInfo Lead::kInfo = {
     .bytes = "degree · |C|",
     .memory = {.floats = 5},
     .default_compressor = "quant:4",
-    .planned_compressors = kLeadPlanned,
+    .planned = {.compressors = kLeadPlanned},
     .wire_id = wire_id(AlgorithmId::lead),
     .build = build_algorithm<Lead>};
 

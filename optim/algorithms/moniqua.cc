@@ -127,6 +127,9 @@ constinit const AlgorithmInfo Moniqua::kInfo = {
     .bytes = "degree · (B d/8 + 13)",
     .memory = {.floats = 2},
     .default_compressor = "grid:8:0.01",
+    .planned =
+        {.why_not =
+             "its grid has to hold the distances between models, which are not known before a run"},
     .wire_id = wire_id(AlgorithmId::moniqua),
     .build = build_algorithm<Moniqua>};
 

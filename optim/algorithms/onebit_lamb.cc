@@ -283,6 +283,9 @@ constinit const AlgorithmInfo OneBitLamb::kInfo = {
     .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
     .memory = {.floats = 4, .per_nth = 3},
     .default_compressor = "sign",
+    .planned =
+        {.why_not =
+             "it is for batches that are too large for Adam, at a rate that is tuned by hand"},
     .wire_id = wire_id(AlgorithmId::onebit_lamb),
     .build = build_algorithm<OneBitLamb>};
 

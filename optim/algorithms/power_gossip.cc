@@ -233,6 +233,8 @@ Status PowerGossip::load(ByteReader& in) {
   return {};
 }
 
+constexpr std::string_view kPowerGossipPlanned[] = {"lowrank:2"};
+
 constinit const AlgorithmInfo PowerGossip::kInfo = {
     .name = "powergossip",
     .title = "PowerGossip, power iteration on neighbours' differences",
@@ -255,6 +257,7 @@ constinit const AlgorithmInfo PowerGossip::kInfo = {
         "their steps, and all other elements",
     .memory = {.floats = 2, .of_matrices = "3 K (degree + 1) / shorter side"},
     .default_compressor = "lowrank:1",
+    .planned = {.compressors = kPowerGossipPlanned, .products_per_neighbour = 2},
     .wire_id = wire_id(AlgorithmId::powergossip),
     .build = build_algorithm<PowerGossip>};
 

@@ -80,6 +80,8 @@ Status PowerSgd::load(ByteReader& in) {
   return factors_.load(in);
 }
 
+constexpr std::string_view kPowerSgdPlanned[] = {"lowrank:2", "lowrank:4"};
+
 constinit const AlgorithmInfo PowerSgd::kInfo = {
     .name = "powersgd",
     .title = "PowerSGD, all-reduce of low-rank factors",
@@ -97,6 +99,7 @@ constinit const AlgorithmInfo PowerSgd::kInfo = {
     .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",
     .memory = {.floats = 4},
     .default_compressor = "lowrank:2",
+    .planned = {.compressors = kPowerSgdPlanned, .products = 3},
     .wire_id = wire_id(AlgorithmId::powersgd),
     .build = build_algorithm<PowerSgd>};
 

@@ -289,7 +289,7 @@ constinit const AlgorithmInfo PushSum::kInfo = {
     .bytes = "out-degree · (|C| + 16)",
     .memory = {.floats = 4},
     .default_compressor = "none",
-    .planned_compressors = kPushSumPlanned,
+    .planned = {.compressors = kPushSumPlanned},
     .wire_id = wire_id(AlgorithmId::pushsum),
     .build = build_algorithm<PushSum>};
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 
 namespace sotto {
 namespace {
@@ -16,6 +17,9 @@ QMean::QMean(AlgorithmSetup setup)
       work_(node_.dimension()),
       next_(node_.dimension()) {
   mean_.set_error_decay(node_.hyperparameters().real(kDecay));
+  if (clips_to_median(node_.hyperparameters())) {
+    mean_.clip_to_median();
+  }
 }
 
 Status QMean::take_gradient(std::span<const float> gradient) {
@@ -59,7 +63,8 @@ constexpr Hyperparameter kQMeanHyperparameters[] = {
      .kind = HyperparameterKind::real,
      .most = 1,
      .why = "0.9 to 1 is usual",
-     .fallback = "1"}};
+     .fallback = "1"},
+    clip_to_median(kClipOfChunks)};
 constexpr std::string_view kQMeanPlanned[] = {"quant:8", "quant:4", "sign"};
 
 }  // namespace
@@ -84,7 +89,7 @@ constinit const AlgorithmInfo QMean::kInfo = {
     .bytes = "2 (n−1)/n · |C|",
     .memory = {.floats = 3, .per_nth = 3},
     .default_compressor = "quant:4",
-    .planned_compressors = kQMeanPlanned,
+    .planned = {.compressors = kQMeanPlanned},
     .wire_id = wire_id(AlgorithmId::qmean),
     .build = build_algorithm<QMean>};
 

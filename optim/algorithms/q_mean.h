@@ -18,6 +18,10 @@
 //   outer SGD multiply by it again: its 0.8 acts as 0.64.)
 // β = 1 with the rule sgd: x − γ ((1/n) Σ_i e_i + ē) follows SGD on the mean gradient exactly,
 //   whatever C does. β < 1 forgets a part of what was not sent: a bias, and less of what is stale.
+// `clip=median` has the owner of a chunk clip each node's part of it to the median of their lengths
+//   (exchange/median_clip.h). All take what the owner sends, so that x stays equal; the sum of
+//   β = 1 above holds no more where something was clipped. With an exact C it is a clipped
+//   all-reduce; the ring of `allreduce` passes sums on, in which no node sees another's part.
 // Momentum belongs into the step rule, behind the mean: it is that of what was received.
 // A node alone is not spared: both passes still compress what it steps along.
 //

@@ -119,7 +119,7 @@ constinit const AlgorithmInfo RobustGossip::kInfo = {
     .bytes = "degree · 4d",
     .memory = {.floats = 3, .per_neighbour = 1},
     .default_compressor = "none",
-    .planned_compressors = kRobustPlanned,
+    .planned = {.compressors = kRobustPlanned},
     .wire_id = wire_id(AlgorithmId::robust),
     .build = build_robust};
 

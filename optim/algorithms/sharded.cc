@@ -4,6 +4,7 @@
 
 #include <sotto/compress/registry.h>
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 
 namespace sotto {
 namespace {
@@ -32,6 +33,9 @@ Sharded::Sharded(Chunk owned, AlgorithmSetup&& setup)
       owned_(owned),
       work_(node_.dimension()) {
   mean_.set_owner([this](std::span<float> mean) { return step(mean); });
+  if (clips_to_median(node_.hyperparameters())) {
+    mean_.clip_to_median();
+  }
 }
 
 Status Sharded::take_gradient(std::span<const float> gradient) {
@@ -83,6 +87,7 @@ Status Sharded::load(ByteReader& in) {
 namespace {
 
 constexpr Hyperparameter kShardedHyperparameters[] = {
+    clip_to_median(kClipOfChunks),
     {.key = kGather,
      .symbol = "C′",
      .help = "the compressor of the updates that owners send, as in gather=quant:8; same: the one "
@@ -117,7 +122,7 @@ constinit const AlgorithmInfo Sharded::kInfo = {
     .bytes = "(n−1)/n · (|C| + |C′|)",
     .memory = {.floats = 2, .per_nth = 3},
     .default_compressor = "quant:8",
-    .planned_compressors = kShardedPlanned,
+    .planned = {.compressors = kShardedPlanned},
     .wire_id = wire_id(AlgorithmId::sharded),
     .build = build_algorithm<Sharded>};
 

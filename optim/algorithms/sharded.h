@@ -15,6 +15,8 @@
 //   4. all:            x_k ← x_k + C′(u_k)
 // All decode the same bytes, so that x stays equal on all nodes to the bit. x_k + e_k is the model
 //   that the owner would have without C′: it is the one that weight decay shrinks.
+// `clip=median` has the owner clip each C(v_i)_k to the median of their lengths
+//   (exchange/median_clip.h) in 2.
 // Where C and C′ are exact this is allreduce with any such step rule; with C exact and any C′, the
 //   owners' models step along gradients at x, which is away from them by e.
 // δ_i and e_k hold different things: δ_i gradients, e_k what moves the model, in which the learning

@@ -1,10 +1,10 @@
 #include <sotto/optim/algorithms/sparse_loco.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -14,31 +14,20 @@ namespace {
 constexpr std::string_view kLocoDecay = "decay";
 constexpr std::string_view kAggregate = "aggregate";
 constexpr std::string_view kByCount = "count";
-constexpr std::string_view kClip = "clip";
-constexpr std::string_view kToMedian = "median";
-
-/// ‖v‖, summed up in one order on all processors, as nodes must agree on it to the bit.
-double length_of(std::span<const float> v) {
-  double squares = 0;
-  for (const float value : v) {
-    squares += static_cast<double>(value) * static_cast<double>(value);
-  }
-  return std::sqrt(squares);
-}
 
 }  // namespace
 
 SparseLoco::SparseLoco(AlgorithmSetup setup)
     : AllToAllAlgorithm(kInfo, std::move(setup)),
       decay_(node_.hyperparameters().real(kLocoDecay)),
-      clips_(node_.hyperparameters().text(kClip) == kToMedian),
       error_(node_.dimension()),
       work_(node_.dimension()),
       next_(node_.dimension()),
-      senders_(node_.hyperparameters().text(kAggregate) == kByCount ? node_.dimension() : 0),
-      factors_(static_cast<std::size_t>(node_.nodes()), 1.0F),
-      norms_(factors_.size()),
-      by_length_(factors_.size()) {}
+      senders_(node_.hyperparameters().text(kAggregate) == kByCount ? node_.dimension() : 0) {
+  if (clips_to_median(node_.hyperparameters())) {
+    clip_.emplace(node_.nodes());
+  }
+}
 
 Status SparseLoco::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "SparseLoCo takes one gradient a round");
@@ -58,41 +47,12 @@ Status SparseLoco::take_gradient(std::span<const float> gradient) {
   return {};
 }
 
-Status SparseLoco::clip_to_median() {
-  for (Rank from = 0; from < node_.nodes(); ++from) {
-    node_.ops().fill(0, next_);
-    if (Status status = add_message(from, 1, next_); !status.ok()) {
-      return status;
-    }
-    norms_[static_cast<std::size_t>(from)] = length_of(next_);
-  }
-  const auto [unread, end] =
-      std::ranges::copy_if(norms_, by_length_.begin(), [](double norm) { return norm > 0; });
-  const auto moving = end - by_length_.begin();
-  if (moving == 0) {
-    return {};  // all factors are 1
-  }
-  const auto middle = by_length_.begin() + (moving - 1) / 2;
-  std::ranges::nth_element(by_length_.begin(), middle, end);
-  for (std::size_t j = 0; j < norms_.size(); ++j) {
-    factors_[j] = norms_[j] > *middle ? static_cast<float>(*middle / norms_[j]) : 1.0F;
-  }
-  return {};
-}
-
 Status SparseLoco::average() {
   if (!senders_.empty()) {
     return average_by_count();
   }
-  const float share = 1.0F / static_cast<float>(node_.nodes());
   node_.ops().fill(0, work_);
-  for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = add_message(from, share * factors_[static_cast<std::size_t>(from)], work_);
-        !status.ok()) {
-      return status;
-    }
-  }
-  return {};
+  return add_mean(work_, clip_ ? &*clip_ : nullptr);
 }
 
 Status SparseLoco::average_by_count() {
@@ -100,8 +60,7 @@ Status SparseLoco::average_by_count() {
   node_.ops().fill(0, senders_);
   for (Rank from = 0; from < node_.nodes(); ++from) {
     node_.ops().fill(0, next_);
-    if (Status status = add_message(from, factors_[static_cast<std::size_t>(from)], next_);
-        !status.ok()) {
+    if (Status status = add_message(from, clip_ ? clip_->factor(from) : 1, next_); !status.ok()) {
       return status;
     }
     node_.ops().axpy(1, next_, work_);
@@ -119,7 +78,7 @@ Status SparseLoco::complete(const Exchange& exchange) {
   if (Status status = mail_.accept(exchange); !status.ok()) {
     return status;
   }
-  if (Status status = clips_ ? clip_to_median() : Status(); !status.ok()) {
+  if (Status status = clip_ ? measure_lengths(*clip_, next_) : Status(); !status.ok()) {
     return status;
   }
   if (Status status = average(); !status.ok()) {
@@ -147,7 +106,6 @@ Status SparseLoco::load(ByteReader& in) {
 namespace {
 
 constexpr std::string_view kAggregates[] = {"mean", kByCount};
-constexpr std::string_view kClips[] = {"none", kToMedian};
 
 constexpr Hyperparameter kSparseLocoHyperparameters[] = {
     {.key = kLocoDecay,
@@ -165,13 +123,7 @@ constexpr Hyperparameter kSparseLocoHyperparameters[] = {
      .choices = kAggregates,
      .fallback = "mean",
      .floats = 1},
-    {.key = kClip,
-     .symbol = "HOW",
-     .help = "median: no node's message counts for more than the median of their norms",
-     .kind = HyperparameterKind::choice,
-     .choices = kClips,
-     .fallback = "none",
-     .for_equal_nodes = true}};
+    clip_to_median(kClipOfMessages)};
 constexpr std::string_view kSparseLocoPlanned[] = {"topk:0.03,values=2"};
 
 }  // namespace
@@ -195,7 +147,7 @@ constinit const AlgorithmInfo SparseLoco::kInfo = {
     .bytes = "(n−1) · |C|",
     .memory = {.floats = 3},
     .default_compressor = "topk:0.03,values=2",
-    .planned_compressors = kSparseLocoPlanned,
+    .planned = {.compressors = kSparseLocoPlanned},
     .wire_id = wire_id(AlgorithmId::sparseloco),
     .build = build_algorithm<SparseLoco>};
 

@@ -20,9 +20,7 @@
 // `aggregate=count` divides each element of the sum by the number of nodes that sent it, as the
 //   authors' published code does, in place of n as their paper does. What one node alone sent then
 //   counts n-fold, and the sum above holds no more: it is there for comparison.
-// `clip=median` multiplies c_j by min(1, m / ‖c_j‖), m the median of those ‖c_j‖ that are not 0,
-//   of an even number the lower of the middle two, so that no node moves the model further than
-//   half of those that move it do. It is not a defence: a node may still point anywhere. Weights
+// `clip=median` clips each c_j to the median of their lengths (exchange/median_clip.h). Weights
 //   would be cut off as if they were lengths: admission refuses both together.
 //
 // Assumes a contraction C, and nothing of W: the graph is ignored. All nodes start from the same x.
@@ -34,8 +32,10 @@
 //   behind gradients.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include <sotto/optim/exchange/median_clip.h>
 #include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
@@ -57,22 +57,17 @@ class SparseLoco final : public AllToAllAlgorithm {
   std::span<const float> error() const { return error_; }
 
  private:
-  /// Writes min(1, m / ‖c_j‖) of all nodes to factors_; next_ is spoilt.
-  Status clip_to_median();
   /// 2. work_ = the mean of all c_j; next_ is spoilt.
   Status average();
   /// Averages as average does, but divides each element by the number of its senders.
   Status average_by_count();
 
-  const float decay_;              // β
-  const bool clips_;               // clip=median
-  std::vector<float> error_;       // e_i
-  std::vector<float> work_;        // e_i + v_i, then the mean
-  std::vector<float> next_;        // room for d, then the next x
-  std::vector<float> senders_;     // senders of each element; empty where all sums are divided by n
-  std::vector<float> factors_;     // factor of each node's c_j
-  std::vector<double> norms_;      // ‖c_j‖, by node
-  std::vector<double> by_length_;  // ‖c_j‖, sorted in part
+  const float decay_;           // β
+  std::vector<float> error_;    // e_i
+  std::vector<float> work_;     // e_i + v_i, then the mean
+  std::vector<float> next_;     // room for d, then the next x
+  std::vector<float> senders_;  // senders of each element; empty where all sums are divided by n
+  std::optional<MedianClip> clip_;  // of clip=median
 };
 
 }  // namespace sotto

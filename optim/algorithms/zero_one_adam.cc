@@ -222,6 +222,8 @@ constinit const AlgorithmInfo ZeroOneAdam::kInfo = {
     .bytes = "2 (n−1)/n · |C|; 4d for |C| in rounds of variance, 0 in local steps",
     .memory = {.floats = 5, .per_nth = 3},
     .default_compressor = "sign",
+    .planned = {.why_not =
+                    "its exchanges get rarer as it goes on, and no steady round stands for them"},
     .wire_id = wire_id(AlgorithmId::zero_one_adam),
     .build = build_algorithm<ZeroOneAdam>};
 

@@ -95,6 +95,7 @@ Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float>
   if (Status status = node_.require_finite(exact.values, "late gradient"); !status.ok()) {
     return status;
   }
+  check(!clip_ || exact.empty(), "elements in full precision have no part in lengths");
   pass_ = {.compressed = true, .mask = mask, .exact = exact};
   node_.ops().axpy(error_decay_, error_, v);
   pass_.leave_out(0, v);
@@ -126,11 +127,12 @@ Result<std::span<const std::byte>> ChunkMean::encoding_in(std::span<const std::b
   return exact.empty() ? payload : add_exact_part(payload, exact.values);
 }
 
-Status ChunkMean::decode(std::uint16_t phase, Rank from, Rank owner, std::span<float> y) {
+Status ChunkMean::decode(std::uint16_t phase, Rank from, Rank owner, float scale,
+                         std::span<float> y) {
   const bool own = from == node_.rank();
   const auto encoding = encoding_in(own ? own_payload_ : mail_.payload(edge(from)), owner);
   const Status decoded =
-      encoding.ok() ? codec(phase).decode_add(*encoding, 1, y) : encoding.status();
+      encoding.ok() ? codec(phase).decode_add(*encoding, scale, y) : encoding.status();
   if (decoded) {
     return {};
   }
@@ -138,14 +140,30 @@ Status ChunkMean::decode(std::uint16_t phase, Rank from, Rank owner, std::span<f
              : mail_.refuse(edge(from), decoded);
 }
 
+Status ChunkMean::measure_lengths() {
+  for (Rank from = 0; from < node_.nodes(); ++from) {
+    node_.ops().fill(0, average_);
+    if (Status status = decode(kScatter, from, node_.rank(), 1, average_); !status.ok()) {
+      return status;
+    }
+    clip_->measure(from, average_);
+  }
+  clip_->settle();
+  return {};
+}
+
 Status ChunkMean::average() {
   const Ops& ops = node_.ops();
+  if (Status status = clip_ ? measure_lengths() : Status(); !status.ok()) {
+    return status;
+  }
   // The values of this node are encoded, and make room for the sums.
   const auto exact = pass_.exact.in(chunk(node_.rank())).values;
   ops.fill(0, average_);
   ops.fill(0, exact);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = decode(kScatter, from, node_.rank(), average_); !status.ok()) {
+    const float scale = clip_ ? clip_->factor(from) : 1;
+    if (Status status = decode(kScatter, from, node_.rank(), scale, average_); !status.ok()) {
       return status;
     }
   }
@@ -190,7 +208,7 @@ Status ChunkMean::complete(const Exchange& exchange, std::span<float> mean) {
   node_.ops().fill(0, mean);
   node_.ops().fill(0, pass_.exact.values);
   for (Rank owner = 0; owner < node_.nodes(); ++owner) {
-    if (Status status = decode(kGather, owner, owner, chunk(owner).of(mean)); !status.ok()) {
+    if (Status status = decode(kGather, owner, owner, 1, chunk(owner).of(mean)); !status.ok()) {
       return status;
     }
   }

@@ -9,6 +9,8 @@
 //   3. all:            the mean is the n chunks C(a)
 // β = 1 in the paper: what was not sent stays to be sent, and the means' sum is that of all v_i but
 // for what δ_i and δ̄ hold.
+// An owner that knows what every node sent of its chunk may clip each C(δ_i) there to the median of
+// their lengths (median_clip.h). What is clipped away is lost: δ_i knows nothing of it.
 // An algorithm may have the owner make something else of the mean first, an update from its own
 // state (sharded.h), and send that by another compressor C′:
 //   2. chunk's owner:  a = f(mean_i C(δ_i)) + δ̄;  send C′(a) to all;  δ̄ ← a − C′(a)
@@ -28,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,6 +42,7 @@
 #include <sotto/optim/exchange/chunks.h>
 #include <sotto/optim/exchange/exact_part.h>
 #include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/median_clip.h>
 #include <sotto/optim/local_node.h>
 
 namespace sotto {
@@ -50,6 +54,9 @@ class ChunkMean {
 
   /// Sets β, above 0 and at most 1.
   void set_error_decay(float decay) { error_decay_ = decay; }
+  /// Has owners clip what the nodes send of their chunk to the median of its lengths. Compressed
+  /// means with elements in full precision are none that can be clipped.
+  void clip_to_median() { clip_.emplace(node_.nodes()); }
   /// Writes over the mean of this node's chunk, which is finite, what is sent in its place.
   using AtOwner = std::function<Status(std::span<float> mean)>;
   /// Has every compressed mean go through `make`; what all nodes end with, and δ̄, are then of what
@@ -117,8 +124,10 @@ class ChunkMean {
   void scatter(std::span<float> v);
   /// Takes all nodes' chunks and sends the result.
   Status average();
-  /// y ← y + the chunk of `owner` as `from`, which may be this node, sent it in the phase.
-  Status decode(std::uint16_t phase, Rank from, Rank owner, std::span<float> y);
+  /// Has clip_ know the lengths of what all nodes sent of this node's chunk; average_ is spoilt.
+  Status measure_lengths();
+  /// y ← y + scale × the chunk of `owner` as `from`, which may be this node, sent it in the phase.
+  Status decode(std::uint16_t phase, Rank from, Rank owner, float scale, std::span<float> y);
   /// The encoding alone in a payload; what else it holds is added to the elements in full
   /// precision.
   Result<std::span<const std::byte>> encoding_in(std::span<const std::byte> payload, Rank owner);
@@ -126,6 +135,7 @@ class ChunkMean {
   LocalNode& node_;
   float error_decay_ = 1;  // β
   AtOwner at_owner_;       // f; empty: the mean itself is sent
+  std::optional<MedianClip> clip_;
   std::unique_ptr<Compressor> exact_;
   std::unique_ptr<Compressor> gather_;  // C′; null: C
   std::vector<Edge> others_;            // all nodes but this one

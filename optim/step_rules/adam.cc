@@ -227,6 +227,7 @@ constinit const StepRuleInfo Adam::kAdam = {
     .settings = kAdamSettings,
     .separable = true,
     .by_element = true,
+    .planned = true,
     .build = build_adam<false>,
 };
 

@@ -19,6 +19,13 @@ std::size_t columns_of(const ParameterBlock& matrix) {
   return matrix.size == 0 ? 0 : matrix.size / rows_of(matrix);
 }
 
+/// Multiply-adds of the Newton–Schulz steps (newton_schulz.h).
+double multiply_adds(const ParameterBlock& matrix) {
+  const auto [m, n] =
+      std::minmax({static_cast<double>(rows_of(matrix)), static_cast<double>(columns_of(matrix))});
+  return 10 * m * m * n + 5 * m * m * m;
+}
+
 /// s of a matrix.
 double factor(UpdateScale scale, const ParameterBlock& matrix) {
   constexpr double kAsAdamW = 0.2;  // the root mean square of AdamW's steps
@@ -153,6 +160,8 @@ constinit const StepRuleInfo Muon::kInfo = {
     .settings = kMuonSettings,
     .separable = true,
     .others = "ends=adamw; 1d=adamw",
+    .planned = true,
+    .multiply_adds = multiply_adds,
     .build = build_muon,
 };
 

@@ -20,6 +20,7 @@ Json candidates_json(const PlanSearch& search) {
          {"predicted_bytes_per_round", one.bytes_per_round},
          {"predicted_bytes_per_round_within_groups", or_null(one.bytes_per_round_within)},
          {"spectral_gap", one.spectral_gap},
+         {"step_work", one.step_work},
          {"encode_s_per_byte", one.codec.encode_s_per_byte},
          {"decode_s_per_byte", one.codec.decode_s_per_byte},
          {"simulated", search.simulated(one.run)}});

@@ -20,14 +20,18 @@ struct Candidate {
   std::string compressor;  ///< the compressor's full specification
   std::string method;      ///< algorithm and compressor, without the graph
   std::string graph;       ///< the graph's specification; "" for algorithms that use none
-  std::string step_rule;   ///< the run's settings that decide how nodes step; "" where it has none
-  Round interval = 1;      ///< rounds from one exchange to the next
+  std::string step_rule =
+      {};  ///< the run's settings that decide how nodes step; "" where it has none
+  std::string outer_rule = {};  ///< the run's settings of its outer rule; "" where it has none
+  Round interval = 1;           ///< rounds from one exchange to the next
   bool compressed = false;
   bool own = false;  ///< the run is one of the scenario's own
   /// Rounds that the model predicts. Fewer than the run has in scenarios of timing only.
   Round rounds = 0;
   double predicted_seconds_per_round = 0;  ///< virtual seconds, predicted by plan_model.h
   double bytes_per_round = 0;              ///< bytes that a node sends a round
+  /// What a step computes besides its gradient (step_work.h), as a part of the gradient's time.
+  double step_work = 0;
   /// Bytes that a node sends a round to members of its own group; none: nodes are in no groups.
   std::optional<double> bytes_per_round_within = {};
   double spectral_gap = 0;  ///< spectral gap of the graph; 1 for algorithms that use none
@@ -36,9 +40,9 @@ struct Candidate {
   bool baseline() const { return run.name == kBaseline; }
 };
 
-/// A run that was considered and cannot be.
+/// A run that was considered and cannot be, or an algorithm that is not tried.
 struct Refusal {
-  std::string run;  ///< the run's name
+  std::string run;  ///< the run's or the algorithm's name
   std::string why;
 };
 

@@ -14,7 +14,7 @@ constexpr int kSweeps = 100;
 
 std::vector<std::string> traits_of(const Candidate& candidate) {
   return {"method " + candidate.method, "graph " + candidate.graph, "step " + candidate.step_rule,
-          fmt::format("interval {}", candidate.interval)};
+          "outer " + candidate.outer_rule, fmt::format("interval {}", candidate.interval)};
 }
 
 /// Small, as it is to decide only between equals.

@@ -1,5 +1,5 @@
 // How many rounds a run needs to the target, guessed from those that were simulated: the logarithm
-// is taken for a sum of what method, graph, step rule and interval each add (ridge regression by
+// is taken for a sum of what method, graph, step rules and interval each add (ridge regression by
 // backfitting). What nothing is known of adds nothing, so that it is tried. One thread at a time.
 #pragma once
 

@@ -17,11 +17,10 @@
 namespace sotto::study {
 namespace {
 
-constexpr const char* kAdamRate = "0.001";
-
 /// What is considered unasked.
 struct Family {
-  std::string_view algorithm;
+  const AlgorithmInfo* info;
+  std::string algorithm;  ///< its specification
   std::vector<std::string> compressors;
 };
 
@@ -37,13 +36,22 @@ std::vector<MoreSettings> rules(std::size_t liars) {
   return all;
 }
 
-/// All algorithms whose facts say that plans try them.
+/// The algorithm as it is considered, with its usual compressors.
+Family family_of(const AlgorithmInfo& info, std::string algorithm) {
+  const auto specs = info.planned.compressors;
+  return {&info, std::move(algorithm),
+          specs.empty() ? std::vector{std::string(info.default_compressor)}
+                        : std::vector<std::string>(specs.begin(), specs.end())};
+}
+
+/// All algorithms whose facts say that plans of the scenario try them.
 std::vector<Family> families(const Scenario& scenario) {
   std::vector<Family> found;
   for (const AlgorithmInfo& info : algorithms()) {
-    if (!info.planned_compressors.empty() && info.robust == scenario.attack.has_value()) {
+    if (why_not_tried(info, scenario).empty()) {
+      const std::string_view values = info.planned.hyperparameters;
       found.push_back(
-          {info.name, {info.planned_compressors.begin(), info.planned_compressors.end()}});
+          family_of(info, fmt::format("{}{}{}", info.name, values.empty() ? "" : ":", values)));
     }
   }
   return found;
@@ -62,8 +70,11 @@ MoreSettings needed_settings(const AlgorithmSpec& algorithm, const Scenario& sce
   }
   const bool adam = info.step_rules.only == "adam" || info.step_rules.only == "adamw";
   if (adam && scenario.task.step_rule != info.step_rules.only) {
-    const MoreSettings rate = adam_rate(scenario);
+    const MoreSettings rate = rate_of(step_rule_info(info.step_rules.only), scenario);
     settings.insert(settings.end(), rate.begin(), rate.end());
+  }
+  if (info.eigenvalues_above > -1 && !scenario.task.lazy) {
+    settings.push_back({"lazy", "true"});
   }
   if (info.learning_rate > 0 && scenario.task.lr) {
     settings.push_back({"lr", fmt::to_string(info.learning_rate)});
@@ -108,23 +119,20 @@ class Proposals {
 
 /// The methods that lists leave, or add.
 std::vector<Family> chosen_families(const CandidateLists& lists, const Scenario& scenario) {
-  std::vector<Family> known = families(scenario);
   if (lists.algorithms.empty()) {
-    return known;
+    return families(scenario);
   }
   std::vector<Family> chosen;
   for (const std::string& spec : lists.algorithms) {
-    const AlgorithmInfo& info = algorithm_info(spec);
-    const auto family = std::ranges::find(known, info.name, &Family::algorithm);
-    chosen.push_back({spec, family == known.end()
-                                ? std::vector{std::string(info.default_compressor)}
-                                : family->compressors});
+    chosen.push_back(family_of(algorithm_info(spec), spec));
   }
   return chosen;
 }
 
-bool needs_adam(const std::string& algorithm) {
-  return algorithm_info(algorithm).step_rules.only == "adam";
+/// The task's rule is plain sgd, in place of which others may be tried.
+bool plain_sgd(const TrainOptions& task) {
+  return (task.step_rule.empty() || task.step_rule == "sgd") && task.momentum.value_or(0) == 0 &&
+         !task.quasi_global_momentum;
 }
 
 }  // namespace
@@ -136,26 +144,69 @@ RunSpec with_settings(RunSpec run, const MoreSettings& settings) {
   return run;
 }
 
-MoreSettings adam_rate(const Scenario& scenario) {
-  return scenario.task.lr ? MoreSettings{{"lr", kAdamRate}} : MoreSettings{};
+MoreSettings rate_of(const StepRuleInfo& rule, const Scenario& scenario) {
+  return scenario.task.lr ? MoreSettings{{"lr", fmt::to_string(rule.learning_rate)}}
+                          : MoreSettings{};
 }
 
-bool tries_adam(const CandidateLists& lists, const Scenario& scenario) {
-  const std::string rule = scenario.task.step_rule;
-  return (rule.empty() || rule == "sgd") && scenario.task.momentum.value_or(0) == 0 &&
-         !scenario.task.quasi_global_momentum &&
-         (lists.algorithms.empty() ||
-          std::any_of(lists.algorithms.begin(), lists.algorithms.end(), needs_adam));
-}
-
-bool tries_batch_shares(const Scenario& scenario) {
-  if (scenario.attack || scenario.sampling.clients != nullptr ||
-      !scenario.task.batch_share.empty()) {
-    return false;
+std::string why_not_tried(const AlgorithmInfo& info, const Scenario& scenario) {
+  if (info.robust != scenario.attack.has_value()) {
+    return info.robust ? "it is for nodes that lie, and none does"
+                       : "some nodes lie, and it has no defence";
   }
+  if (info.planned.compressors.empty()) {
+    return std::string(info.planned.why_not);
+  }
+  switch (info.planned.where) {
+    case PlannedWhere::anywhere:
+      break;
+    case PlannedWhere::unlike_data:
+      return scenario.task.partition == "iid" ? "it is for nodes whose data differ, and here they "
+                                                "are alike"
+                                              : "";
+    case PlannedWhere::uneven_nodes:
+      return uneven_nodes(scenario) ? ""
+                                    : "it is for nodes of uneven speed, and here they are alike";
+  }
+  return {};
+}
+
+std::vector<const StepRuleInfo*> tried_rules(const CandidateLists& lists,
+                                             const Scenario& scenario) {
+  std::vector<const StepRuleInfo*> tried;
+  for (const StepRuleInfo& rule : step_rules()) {
+    const auto built_on_it = [&](const std::string& algorithm) {
+      return algorithm_info(algorithm).step_rules.only == rule.name;
+    };
+    if (rule.planned && plain_sgd(scenario.task) &&
+        (lists.algorithms.empty() || std::ranges::any_of(lists.algorithms, built_on_it))) {
+      tried.push_back(&rule);
+    }
+  }
+  return tried;
+}
+
+MoreSettings outer_rule(const AlgorithmInfo& info) {
+  if (info.takes_outer_after_mixing() && info.contract == ContractKind::exact) {
+    return {{"outer-after-mixing", "true"}, {"outer-lr", "0.7"}, {"outer-momentum", "0.5"}};
+  }
+  const bool common_model = info.graph == GraphNeed::any && info.step_rules.only.empty();
+  return common_model && !info.local_steps.errors_as_momentum
+             ? MoreSettings{{"outer-lr", "0.7"},
+                            {"outer-momentum", "0.9"},
+                            {"outer-nesterov", "true"}}
+             : MoreSettings{};
+}
+
+bool uneven_nodes(const Scenario& scenario) {
   const auto seconds = [](const NodeSpec& node) { return mean_seconds(node.compute); };
   const auto [least, most] = std::ranges::minmax(scenario.node_specs, {}, seconds);
   return seconds(least) > 0 && seconds(least) < kShorter * seconds(most);
+}
+
+bool tries_batch_shares(const Scenario& scenario) {
+  return !scenario.attack && scenario.sampling.clients == nullptr &&
+         scenario.task.batch_share.empty() && uneven_nodes(scenario);
 }
 
 bool tries_quasi_global(const Scenario& scenario) {
@@ -183,7 +234,7 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
     }
   }
   for (const Family& method : chosen_families(lists, scenario)) {
-    const AlgorithmInfo& info = algorithm_info(method.algorithm);
+    const AlgorithmInfo& info = *method.info;
     const bool exact = info.contract == ContractKind::exact;
     const auto settings = settings_of(parse_algorithm(method.algorithm), scenario, rounds);
     for (const std::string& spec :

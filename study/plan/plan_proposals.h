@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/study/plan/plan_graphs.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/train/run_spec.h>
@@ -34,8 +36,8 @@ using MoreSettings = std::vector<RunSetting>;
 /// The run with these settings more.
 RunSpec with_settings(RunSpec run, const MoreSettings& settings);
 
-/// The rate with which Adam is tried: one that was chosen for another rule would be far too large.
-MoreSettings adam_rate(const Scenario& scenario);
+/// The default rate of a step rule, where the task has one that was chosen for another rule.
+MoreSettings rate_of(const StepRuleInfo& rule, const Scenario& scenario);
 
 /// All proposals, full-precision all-reduce first (where nodes lie it is none: only robust runs
 /// are), then the scenario's own runs (unless lists restrict the search), each once. Runs that
@@ -44,9 +46,21 @@ MoreSettings adam_rate(const Scenario& scenario);
 std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& scenario,
                                 const std::vector<PlannedGraph>& graphs, Round rounds);
 
-/// Whether runs with Adam are to be tried beside those with the task's step rule: an algorithm that
-/// is built on Adam has to be measured by Adam in full precision.
-bool tries_adam(const CandidateLists& lists, const Scenario& scenario);
+/// Why plans of the scenario do not try an algorithm unasked, in words; empty where they do.
+std::string why_not_tried(const AlgorithmInfo& info, const Scenario& scenario);
+
+/// The step rules that are to be tried beside the task's sgd. Where algorithms are asked for these
+/// are the ones that some of them are built on: they have to be measured by that rule in full
+/// precision.
+std::vector<const StepRuleInfo*> tried_rules(const CandidateLists& lists, const Scenario& scenario);
+
+/// The outer rule that is tried with several rounds between exchanges: DiLoCo's where all nodes
+/// reach each other, NoLoCo's where an algorithm takes its outer rule after a mixing that is exact.
+/// None for others.
+MoreSettings outer_rule(const AlgorithmInfo& info);
+
+/// Whether some nodes compute a tenth faster than others.
+bool uneven_nodes(const Scenario& scenario);
 
 /// Whether runs with batches by speed are to be tried: some nodes are a tenth faster than others,
 /// and the scenario says nothing of batches itself.

@@ -10,11 +10,16 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/compress/factors.h>
+#include <sotto/compress/low_rank.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
+#include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/plan/step_work.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/train/batch_share.h>
+#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 #include <sotto/topology/spectrum.h>
 #include <sotto/trainers/algorithm_setup.h>
@@ -36,15 +41,19 @@ constexpr std::string_view kOfExchanges[] = {
     "algorithm", "compressor", "topology", "communication-interval",
     "fragments", "sync-delay", "sync-mix"};
 
-/// Settings of a run that decide how a node steps.
-std::string steps_of(const RunSpec& run) {
-  std::string steps;
-  for (const RunSetting& setting : run.settings) {
+/// Whether a setting is of the outer rule, which steps where nodes exchange.
+bool of_outer_rule(const RunSetting& setting) { return setting.name.starts_with("outer-"); }
+
+/// Notes the settings of the candidate's run that decide how a node steps.
+void note_steps(Candidate& candidate) {
+  candidate.step_rule.clear();
+  candidate.outer_rule.clear();
+  for (const RunSetting& setting : candidate.run.settings) {
     if (std::ranges::find(kOfExchanges, setting.name) == std::end(kOfExchanges)) {
+      std::string& steps = of_outer_rule(setting) ? candidate.outer_rule : candidate.step_rule;
       steps += fmt::format("{}{}={}", steps.empty() ? "" : " ", setting.name, setting.value);
     }
   }
-  return steps;
 }
 
 /// Throws Error where nodes that all reach each other are too many to plan with.
@@ -132,15 +141,48 @@ void add_fragments(const Scenario& scenario, const Predicted& predicted,
   }
 }
 
-/// Adds the first `count` candidates with another step rule, and with `more` settings.
-void add_with_rule(const std::string& rule, const MoreSettings& more, std::size_t count,
-                   std::vector<Candidate>& found) {
+/// The candidate with other settings that leave its exchanges as they are.
+Candidate stepping(Candidate candidate, const MoreSettings& settings) {
+  candidate.run = with_settings(std::move(candidate.run), settings);
+  note_steps(candidate);
+  return candidate;
+}
+
+/// Adds the first `count` candidates with another step rule.
+void add_with_rule(const MoreSettings& rule, std::size_t count, std::vector<Candidate>& found) {
   for (std::size_t k = 0; k < count; ++k) {
-    Candidate changed = found[k];
-    changed.run = with_settings(changed.run.with("step-rule", rule), more);
-    changed.step_rule = steps_of(changed.run);
-    found.push_back(std::move(changed));
+    found.push_back(stepping(found[k], rule));
   }
+}
+
+/// Throws Error where a compressor by low-rank factors leaves the model as it is.
+void require_matrices(const TrainPlan& plan, const ParameterLayout& layout) {
+  const std::string& spec = plan.run.optimizer.compressor;
+  const auto compressor = make_compressor(spec, ContractKind::any, host_ops(), layout);
+  const auto options = low_rank_options(*compressor);
+  if (options &&
+      std::ranges::none_of(factor_pieces(layout, static_cast<std::size_t>(options->rank)),
+                           [](const FactorPiece& piece) { return piece.matrix.has_value(); })) {
+    refuse("compressor", spec,
+           "no tensor of the model is a matrix that is larger than its factors, so that nothing "
+           "would be compressed; take fewer columns, or another compressor");
+  }
+}
+
+/// What nodes compute besides gradients. Throws Error where the planner itself tries a step rule,
+/// and how long its steps take cannot be told.
+StepWork work_of(const Proposal& proposal, const TrainPlan& plan, const ParameterLayout& layout) {
+  const OptimizerOptions& options = plan.run.optimizer;
+  const bool to_all = algorithm_info(options.algorithm).graph == GraphNeed::any;
+  const auto work =
+      step_work(plan, layout, to_all ? 0 : properties(*make_job_topology(options)).degree_max);
+  if (!work && proposal.varies && proposal.run.find("step-rule") != nullptr &&
+      multiply_adds_of(plan, layout, 0).step > 0) {
+    refuse("step_rule", options.step_rule.rule,
+           "its steps take time beside a gradient, and of this model's gradient the operations "
+           "cannot be counted; name it in a run");
+  }
+  return work.value_or(StepWork{});
 }
 
 }  // namespace
@@ -158,6 +200,55 @@ void Screen::add_with(std::string_view setting, const std::string& value, const 
   }
 }
 
+void Screen::add_ways(const MoreSettings& settings, Round first, const Proposal& proposal,
+                      const Variations& variations, std::vector<Candidate>& found) {
+  const RunSpec run = with_settings(proposal.run, settings);
+  try {
+    for (Candidate& one : of({.run = run, .varies = true}, variations)) {
+      if (one.interval >= first) {
+        found.push_back(std::move(one));
+      }
+    }
+  } catch (const Error& error) {
+    refused_.push_back({run.name, error.render(ScenarioSpelling(scenario_, run))});
+  }
+}
+
+void Screen::add_rules(const Proposal& proposal, const AlgorithmInfo& info,
+                       const Variations& variations, std::size_t count,
+                       std::vector<Candidate>& found) {
+  for (const StepRuleInfo* rule : variations.rules) {
+    MoreSettings settings = {{"step-rule", std::string(rule->name)}};
+    for (const RunSetting& rate : rate_of(*rule, scenario_)) {
+      settings.push_back(rate);
+    }
+    if (rule->multiply_adds == nullptr) {
+      add_with_rule(settings, count, found);
+    } else if (info.graph == GraphNeed::any) {
+      add_ways(settings, 1, proposal,
+               {.intervals = variations.intervals, .outer_rules = variations.outer_rules}, found);
+    }
+  }
+}
+
+void Screen::add_outer_rule(const Proposal& proposal, const AlgorithmInfo& info,
+                            const Variations& variations, std::vector<Candidate>& found) {
+  const MoreSettings settings = outer_rule(info);
+  if (settings.empty()) {
+    return;
+  }
+  if (info.takes_outer_after_mixing()) {  // which changes when an exchange begins
+    add_ways(settings, 2, proposal, {.intervals = variations.intervals}, found);
+    return;
+  }
+  const std::size_t plain = found.size();
+  for (std::size_t k = 0; k < plain; ++k) {
+    if (found[k].interval > 1) {
+      found.push_back(stepping(found[k], settings));
+    }
+  }
+}
+
 void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
                      const JobTiming& timing, Round rounds) const {
   candidate.rounds = scenario_.timing_only ? affordable_rounds(job, rounds) : rounds;
@@ -170,19 +261,21 @@ Candidate Screen::candidate_of(const Proposal& proposal, const TrainPlan& plan,
                                const ParameterLayout& layout) {
   const OptimizerOptions& options = plan.run.optimizer;
   const bool to_all = algorithm_info(options.algorithm).graph == GraphNeed::any;
-  return {.run = proposal.run,
-          .algorithm = std::string(proposal.run.algorithm()),
-          .compressor = options.compressor,
-          .method = fmt::format("{} {}{}{}", proposal.run.algorithm(), options.compressor,
-                                options.groups.empty() ? "" : " in groups",
-                                proposal.run.find("model") == nullptr ? "" : " of another model"),
-          .graph = to_all ? "" : options.topology,
-          .step_rule = steps_of(proposal.run),
-          .interval = options.communication_interval,
-          .compressed = options.compressor != "none",
-          .own = proposal.own,
-          .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
-          .codec = codec_.speed_of(options.compressor, dimension_of(layout))};
+  Candidate made = {
+      .run = proposal.run,
+      .algorithm = std::string(proposal.run.algorithm()),
+      .compressor = options.compressor,
+      .method = fmt::format("{} {}{}{}", proposal.run.algorithm(), options.compressor,
+                            options.groups.empty() ? "" : " in groups",
+                            proposal.run.find("model") == nullptr ? "" : " of another model"),
+      .graph = to_all ? "" : options.topology,
+      .interval = options.communication_interval,
+      .compressed = options.compressor != "none",
+      .own = proposal.own,
+      .spectral_gap = to_all ? 1 : spectrum(*make_job_topology(options)).spectral_gap,
+      .codec = codec_.speed_of(options.compressor, dimension_of(layout))};
+  note_steps(made);
+  return made;
 }
 
 std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& variations) {
@@ -193,10 +286,14 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   require_few(to_all, scenario_.nodes);
   const PlannedJob job = planned_job(scenario_, plan);
   const ParameterLayout layout = plan.tasks->make(0)->layout();
+  if (!proposal.own) {
+    require_matrices(plan, layout);
+  }
   const Candidate made = candidate_of(proposal, plan, layout);
   Scenario changed = scenario_;
   codec_.apply(made.codec, changed);
   const Platform platform = without_traces(scenario_).platform(pairs_of(job));
+  const StepWork work = work_of(proposal, plan, layout);
   const JobTiming timing = timing_of(changed, plan.tasks->options(), options);
   const bool streams = options.groups.empty() && can_stream(options, layout) &&
                        !options.streaming.on() && !variations.intervals.empty();
@@ -204,7 +301,10 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     const PlannedJob spread = options.groups.empty()
                                   ? with_local_steps(job, one.interval, streaming)
                                   : with_local_steps_of_groups(job, one.interval);
-    predict(one, spread, platform, timing, plan.run.rounds);
+    one.step_work = work.of_round(one.interval);
+    JobTiming paced = timing;
+    add_step_work(one.step_work, paced.nodes);
+    predict(one, spread, platform, paced, plan.run.rounds);
     if (!options.groups.empty()) {
       one.bytes_per_round_within =
           bytes_per_round_within(spread, NodeGroups(options.groups), one.rounds);
@@ -225,9 +325,12 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
     Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
     add_if_shorter(std::move(delayed), found.front().predicted_seconds_per_round, found);
   }
+  if (variations.outer_rules) {
+    add_outer_rule(proposal, info, variations, found);
+  }
   const std::size_t plain = found.size();
   if (variations.quasi_global && info.takes_following_rules()) {
-    add_with_rule("quasi-global", {}, plain, found);
+    add_with_rule({{"step-rule", "quasi-global"}}, plain, found);
   }
   if (variations.batch_shares && info.agreement == SettingsAgreement::required) {
     add_with("batch-share", std::string(kShareBySpeed), proposal, variations, found);
@@ -240,9 +343,7 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
       add_with("model", variations.tied, proposal, variations, found);
     }
   }
-  if (variations.adam) {
-    add_with_rule("adam", adam_rate(scenario_), plain, found);
-  }
+  add_rules(proposal, info, variations, plain, found);
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -21,8 +22,12 @@ namespace sotto::study {
 struct Variations {
   /// Rounds from one exchange to the next, each above 1, ascending.
   std::vector<Round> intervals{};
-  bool delays = false;                ///< try gradients that do not wait for the exchange
-  bool adam = false;                  ///< try Adam in place of the task's step rule
+  bool delays = false;  ///< try gradients that do not wait for the exchange
+  /// Step rules that are tried in place of the task's: Adam everywhere, and one that multiplies
+  /// matrices where all nodes step as one.
+  std::vector<const StepRuleInfo*> rules{};
+  /// Try DiLoCo's and NoLoCo's outer rules with those intervals (outer_rule).
+  bool outer_rules = false;
   std::vector<std::string> groups{};  ///< groups that are tried, as planned_groups gives them
   std::string tied{};                 ///< a model with tied blocks to try; "": none
   bool batch_shares = false;          ///< try batches by the nodes' speeds
@@ -36,9 +41,13 @@ class Screen {
   Screen(const Scenario& scenario, CodecMeter& codec) : scenario_(scenario), codec_(codec) {}
 
   /// The run, and where it varies, with those intervals, with these in fragments, with delayed
-  /// gradients, in groups and with tied blocks, that make a round shorter by a tenth; each of these
-  /// with Adam as well. Throws Error for a run that its algorithm's requirements refuse.
+  /// gradients, in groups and with tied blocks, that make a round shorter by a tenth; with the
+  /// outer rule that its algorithm is tried with, and with the step rules. Throws Error for a run
+  /// that its algorithm's requirements refuse.
   std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
+
+  /// Ways to step that were refused since the last call, in words.
+  std::vector<Refusal> take_refused() { return std::exchange(refused_, {}); }
 
  private:
   /// What the proposal says of itself, without a prediction.
@@ -47,11 +56,22 @@ class Screen {
   /// Adds the proposal with one setting more, where that makes a round shorter by a tenth.
   void add_with(std::string_view setting, const std::string& value, const Proposal& proposal,
                 const Variations& variations, std::vector<Candidate>& found);
+  /// Adds the proposal with other settings, as `variations` vary it, where `first` rounds at least
+  /// are between exchanges. A refusal is noted.
+  void add_ways(const MoreSettings& settings, Round first, const Proposal& proposal,
+                const Variations& variations, std::vector<Candidate>& found);
+  /// Adds the found candidates with the step rules to try, the first `count` of them.
+  void add_rules(const Proposal& proposal, const AlgorithmInfo& info, const Variations& variations,
+                 std::size_t count, std::vector<Candidate>& found);
+  /// Adds candidates with intervals with the outer rule of the algorithm.
+  void add_outer_rule(const Proposal& proposal, const AlgorithmInfo& info,
+                      const Variations& variations, std::vector<Candidate>& found);
   void predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
                const JobTiming& timing, Round rounds) const;
 
   const Scenario& scenario_;
   CodecMeter& codec_;
+  std::vector<Refusal> refused_;
 };
 
 /// The order in which candidates are worth looking at where only their time a round counts, or what

@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/optim/registry.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/planned_groups.h>
+#include <sotto/study/plan/step_work.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
 #include <sotto/study/train/train_plan.h>
@@ -126,7 +128,7 @@ Variations PlanSearch::variations() const {
   if (ranking_.goal == Goal::epoch) {
     return all;
   }
-  all.adam = tries_adam(options_.lists, scenario_);
+  all.rules = tried_rules(options_.lists, scenario_);
   all.quasi_global = tries_quasi_global(scenario_);
   all.tied = tied_;
   if (scenario_.task.communication_interval != 1 || !scenario_.task.outer_step_rule.empty() ||
@@ -138,6 +140,7 @@ Variations PlanSearch::variations() const {
   for (const RunSpec& run : scenario_.runs) {
     intervals.insert(with_run(scenario_.task, run).communication_interval);
   }
+  all.outer_rules = true;
   all.intervals.assign(intervals.upper_bound(1), intervals.upper_bound(rounds_));
   return all;
 }
@@ -166,14 +169,29 @@ Status PlanSearch::screen() {
     throw Error(fmt::format("nothing that was asked for is possible: {}: {}", refused_.back().run,
                             refused_.back().why));
   }
+  const auto ways = screen.take_refused();
+  refused_.insert(refused_.end(), ways.begin(), ways.end());
   candidates_ = in_order_of_promise(std::move(candidates_),
                                     [this](const Candidate& one) { return spent_in_round(one); });
   tell(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
-  tell(fmt::format("{} screened by the model{}", counted(candidates_.size(), "candidate"),
-                   refused_.empty() ? ""
-                                    : fmt::format(", {} refused: algorithm and graph do not fit",
-                                                  refused_.size())));
+  tell(fmt::format(
+      "{} screened by the model{}", counted(candidates_.size(), "candidate"),
+      refused_.empty()
+          ? ""
+          : fmt::format(", {} refused: what they are made of does not fit", refused_.size())));
+  note_untried();
   return {};
+}
+
+void PlanSearch::note_untried() {
+  if (!options_.lists.algorithms.empty()) {
+    return;
+  }
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (const std::string why = why_not_tried(info, scenario_); !why.empty()) {
+      refused_.push_back({std::string(info.name), "not tried: " + why});
+    }
+  }
 }
 
 double PlanSearch::spent(double seconds, double bytes_per_node) const {
@@ -249,6 +267,7 @@ Result<SimulatedRun> PlanSearch::simulate(const Candidate& candidate, std::uint6
   Scenario scenario = scenario_;
   scenario.task.seed = seed;
   codec_.apply(candidate.codec, scenario);
+  add_step_work(candidate.step_work, scenario.node_specs);
   if (scenario_.timing_only && candidate.rounds < rounds_) {
     scenario.task.epochs.reset();
     scenario.task.rounds = candidate.rounds;

@@ -87,6 +87,8 @@ class PlanSearch {
   void tell(const SettingText& line) const;
   void say_codec() const;
   void check_own_runs() const;
+  /// Says of the algorithms that are not tried unasked why they are not.
+  void note_untried();
   Variations variations() const;
   /// The untried candidate of most promise; none: none can come near the best.
   const Candidate* next(const Admitted& admitted) const;

@@ -165,7 +165,10 @@ TEST_CASE("what is no specification is refused, and the message says what would 
   CHECK(
       mentions(refusal("sharded:gather=quant:99"), {"algorithm: 'sharded:gather=quant:99'", "8"}));
   CHECK(mentions(refusal("sharded:gather=signn"), {"did you mean sign?"}));
-  CHECK(mentions(refusal("sharded:scatter=sign"), {"'scatter'", "it has gather"}));
+  CHECK(mentions(refusal("sharded:scatter=sign"), {"'scatter'", "it has clip and gather"}));
+  // The ring of allreduce knows of no node what it sent.
+  CHECK(mentions(refusal("allreduce:clip=median"),
+                 {"leave it out; 'clip' is of qmean, sharded, sparseloco or demo"}));
   CHECK(mentions(refusal("chocco:eta=1"), {"algorithm: 'chocco'", "did you mean choco?"}));
 }
 

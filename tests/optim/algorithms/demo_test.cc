@@ -118,6 +118,25 @@ std::string refusal(const ClusterOptions& options) {
 
 }  // namespace
 
+TEST_CASE("demo: the longest message alone decides no sign with clip=median, and all without") {
+  // Four nodes pull all elements up by 1, 2, 3 and 4; one pulls them down by a thousand.
+  const auto gradient = [](Rank rank, Round /*round*/, std::span<const float> /*x*/,
+                           std::span<float> g) {
+    std::ranges::fill(g, rank == 0 ? 1000.0F : -static_cast<float>(rank));
+  };
+  const auto moved = [&](const std::string& algorithm) {
+    Cluster cluster(options_for(algorithm, "none", 7));
+    const auto before = cluster.x[0];
+    REQUIRE(cluster.driver.run(3, gradient).ok());
+    for (const auto& model : cluster.x) {
+      REQUIRE(same_bits(model, cluster.x[0]));
+    }
+    return static_cast<double>(cluster.x[0][11] - before[11]);
+  };
+  CHECK(moved("demo") == doctest::Approx(-3 * kRate));
+  CHECK(moved("demo:clip=median") == doctest::Approx(3 * kRate));
+}
+
 TEST_CASE("demo is the paper's rule, whatever decay, compressor, schedule and weight decay") {
   std::uint32_t number = 0;
   for (const std::string compressor :

@@ -1,13 +1,16 @@
 // Compressed means for any step rule, and as the exchange of local steps.
 #include <sotto/optim/algorithms/q_mean.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/error.h>
 #include <sotto/base/frame.h>
 #include <sotto/optim/exchange/chunks.h>
 #include <sotto/optim/wrappers/local_steps.h>
@@ -55,6 +58,43 @@ std::vector<double> held_back(const Cluster& cluster, bool local_steps) {
     }
   }
   return held;
+}
+
+/// Node 0 shouts: its gradients are a thousand times as long.
+GradientFunction shouted(GradientFunction gradient) {
+  return [gradient = std::move(gradient)](Rank rank, Round round, std::span<const float> x,
+                                          std::span<float> g) {
+    gradient(rank, round, x, g);
+    for (float& value : g) {
+      value *= rank == 0 ? 1000.0F : 1.0F;
+    }
+  };
+}
+
+/// The mean of all vectors, each of which counts in a chunk as its length there allows.
+std::vector<double> clipped_mean(const std::vector<std::vector<float>>& vectors) {
+  const auto nodes = static_cast<int>(vectors.size());
+  std::vector<double> mean(vectors.front().size());
+  for (int owner = 0; owner < nodes; ++owner) {
+    const Chunk part = chunk_of(mean.size(), nodes, owner);
+    std::vector<double> lengths;
+    for (const auto& v : vectors) {
+      double squares = 0;
+      for (const float value : part.of(std::span(v))) {
+        squares += static_cast<double>(value) * static_cast<double>(value);
+      }
+      lengths.push_back(std::sqrt(squares));
+    }
+    auto sorted = lengths;
+    std::ranges::sort(sorted);
+    const double median = sorted[(sorted.size() - 1) / 2];
+    for (std::size_t j = 0; j < vectors.size(); ++j) {
+      for (std::size_t k = part.offset; k < part.offset + part.size; ++k) {
+        mean[k] += std::fmin(1, median / lengths[j]) * static_cast<double>(vectors[j][k]) / nodes;
+      }
+    }
+  }
+  return mean;
 }
 
 double largest_gap(const Cluster& a, const Cluster& b) {
@@ -268,6 +308,95 @@ TEST_CASE("qmean sends a chunk's encoding each way") {
     expected += kRounds * (bytes(other) + bytes(0));
   }
   CHECK(cluster.driver.bytes_sent(0) == expected);
+}
+
+TEST_CASE("qmean: clip=median bounds a node's part of each chunk by the median of their lengths") {
+  for (const std::size_t nodes : {std::size_t{1}, std::size_t{4}, std::size_t{5}}) {
+    const std::uint64_t seed = draw_seed(800);
+    CAPTURE(nodes);
+    CAPTURE(seed);
+    auto options = options_for("qmean:clip=median", "none", seed);
+    options.nodes = nodes;
+    Cluster cluster(options);
+    const auto gradient = shouted(noise_of(seed));
+    std::vector<std::vector<float>> g(nodes, std::vector<float>(kDimension));
+    for (Round t = 0; t < 8; ++t) {
+      for (std::size_t i = 0; i < nodes; ++i) {
+        gradient(static_cast<Rank>(i), t, {}, g[i]);
+      }
+      const auto mean = clipped_mean(g);
+      const auto before = cluster.x[0];
+      REQUIRE(cluster.driver.run(1, gradient).ok());
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        const double moved = static_cast<double>(before[k] - cluster.x[0][k]);
+        REQUIRE(std::fabs(moved - 0.05 * mean[k]) < 1e-5 * std::fmax(1, std::fabs(mean[k])));
+      }
+      for (const auto& model : cluster.x) {
+        REQUIRE(same_bits(model, cluster.x[0]));
+      }
+    }
+  }
+}
+
+TEST_CASE("qmean: clip=median changes no bit where all nodes send parts of one length") {
+  for (const std::string compressor : {"none", "sign", "quant:4"}) {
+    const std::uint64_t seed = draw_seed(810);
+    CAPTURE(compressor);
+    CAPTURE(seed);
+    Cluster clipped(options_for("qmean:clip=median", compressor, seed));
+    Cluster plain(options_for("qmean", compressor, seed));
+    const auto same = [&](Rank /*rank*/, Round round, std::span<const float> x,
+                          std::span<float> g) { noise_of(seed)(0, round, x, g); };
+    REQUIRE(clipped.driver.run(20, same).ok());
+    REQUIRE(plain.driver.run(20, same).ok());
+    for (std::size_t i = 0; i < kNodes; ++i) {
+      REQUIRE(same_bits(clipped.x[i], plain.x[i]));
+    }
+  }
+}
+
+TEST_CASE("qmean: a node that diverges between rare exchanges takes the others nowhere") {
+  constexpr Round kInterval = 4;
+  for (const std::string compressor : {"none", "quant:4"}) {
+    const std::uint64_t seed = draw_seed(820);
+    CAPTURE(compressor);
+    CAPTURE(seed);
+    const Quadratic task(kNodes, kDimension, seed);
+    const auto excess = [&](const std::string& algorithm) {
+      auto options = options_for(algorithm, compressor, seed);
+      options.communication_interval = kInterval;
+      options.outer_step = StepRuleOptions{.learning_rate = 0.7, .momentum = 0.5};
+      Cluster cluster(options);
+      if (!cluster.driver.run(50 * kInterval, shouted(task)).ok()) {
+        return std::numeric_limits<double>::infinity();
+      }
+      for (const auto& model : cluster.x) {
+        REQUIRE(same_bits(model, cluster.x[0]));
+      }
+      return task.excess(cluster.mean());
+    };
+    const double start = task.excess(Cluster(options_for("qmean", compressor, seed)).mean());
+    CHECK(excess("qmean:clip=median") < start / 4);
+    CHECK(excess("qmean") > 100 * start);
+  }
+}
+
+TEST_CASE("qmean: clip=median is not for weighted nodes, nor for rings, and says what is") {
+  const auto refusal = [](const std::string& algorithm) -> std::string {
+    const auto options = options_for("qmean", "quant:4", 1);
+    std::vector<float> x(kDimension, 1);
+    AlgorithmSetup setup = node_setup(options, 0, x, cluster_topology(options));
+    setup.weighted = true;
+    try {
+      (void)make_algorithm(algorithm, std::move(setup));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  CHECK(refusal("qmean:clip=median").find("leave clip or the weights out") != std::string::npos);
+  CHECK(refusal("qmean").empty());
+  CHECK(refusal("allreduce:clip=median").find("'clip' is of ") != std::string::npos);
 }
 
 }  // namespace sotto::test::q_mean_test

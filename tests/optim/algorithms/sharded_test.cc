@@ -198,6 +198,25 @@ TEST_CASE("sharded without compression, with SGD, is allreduce, and of a node al
   }
 }
 
+TEST_CASE("sharded: owners clip nodes' parts of a chunk as those of qmean do") {
+  for (int repeat = 0; repeat < 12; ++repeat) {
+    Drawn drawn;
+    CAPTURE(drawn.seed);
+    CAPTURE(drawn.nodes);
+    CAPTURE(drawn.dimension);
+    const StepRuleOptions sgd = {.learning_rate = 0.05};
+    Cluster sharded(options_for(drawn, "sharded:clip=median,gather=none", "none", sgd));
+    Cluster mean(options_for(drawn, "qmean:clip=median", "none", sgd));
+    Cluster plain(options_for(drawn, "qmean", "none", sgd));
+    const Quadratic task(drawn.nodes, drawn.dimension, drawn.seed, 0.1);
+    REQUIRE(sharded.driver.run(20, task).ok());
+    REQUIRE(mean.driver.run(20, task).ok());
+    REQUIRE(plain.driver.run(20, task).ok());
+    CHECK(gap_of(sharded, mean) < 1e-4);
+    CHECK((drawn.nodes == 1 || gap_of(sharded, plain) > 1e-3));
+  }
+}
+
 TEST_CASE("sharded without compression is allreduce with every rule that goes by elements") {
   for (const StepRuleOptions& step : rules()) {
     Drawn drawn;

@@ -1,0 +1,61 @@
+#include <sotto/study/plan/step_work.h>
+
+#include <sotto/compress/factors.h>
+#include <sotto/compress/low_rank.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule_spec.h>
+#include <sotto/study/strategies/score.h>
+
+namespace sotto::study {
+namespace {
+
+/// Elements of the matrices that `lowrank` has factors of, times its columns.
+double columns_of_matrices(const Compressor& compressor, const ParameterLayout& layout) {
+  const auto options = low_rank_options(compressor);
+  if (!options) {
+    return 0;
+  }
+  const auto columns = static_cast<std::size_t>(options->rank);
+  double elements = 0;
+  for (const FactorPiece& piece : factor_pieces(layout, columns)) {
+    elements += piece.matrix ? static_cast<double>(piece.size) : 0;
+  }
+  return elements * options->rank * options->steps;
+}
+
+}  // namespace
+
+StepWork multiply_adds_of(const TrainPlan& plan, const ParameterLayout& layout, int degree) {
+  const OptimizerOptions& options = plan.run.optimizer;
+  const PlanFit& facts = algorithm_info(options.algorithm).planned;
+  StepWork work = {.step = multiply_adds_of_step(parse_step_rule(options.step_rule.rule), layout)};
+  const double products = facts.products + facts.products_per_neighbour * degree;
+  if (products > 0) {
+    const auto compressor =
+        make_compressor(options.compressor, ContractKind::any, host_ops(), layout);
+    work.exchange = products * columns_of_matrices(*compressor, layout);
+  }
+  return work;
+}
+
+std::optional<StepWork> step_work(const TrainPlan& plan, const ParameterLayout& layout,
+                                  int degree) {
+  const StepWork work = multiply_adds_of(plan, layout, degree);
+  if (work.step + work.exchange == 0) {
+    return work;
+  }
+  const double gradient = score_terms(plan).flops_per_round.value_or(0);
+  if (gradient == 0) {
+    return std::nullopt;
+  }
+  return StepWork{.step = 2 * work.step / gradient, .exchange = 2 * work.exchange / gradient};
+}
+
+void add_step_work(double work, std::vector<NodeSpec>& nodes) {
+  for (NodeSpec& node : nodes) {
+    node.compute.slowdown *= 1 + work;
+  }
+}
+
+}  // namespace sotto::study
