@@ -165,6 +165,8 @@ class Site final {
   SiteState state() const;
   /// The state of each peer, in the order of the setup.
   std::vector<PeerState> peers() const;
+  /// The name of the peer in this place.
+  const std::string& peer_name(std::size_t peer) const { return peers_[peer].entry.name; }
   /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
   /// none. Copies of one incarnation and version are equal, bit for bit.
   std::span<const float> public_copy(std::optional<std::size_t> peer) const {

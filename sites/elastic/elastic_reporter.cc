@@ -55,10 +55,12 @@ std::vector<std::string> names_of(const std::vector<EpochNode>& members) {
 }  // namespace
 
 ElasticReporter::ElasticReporter(const ElasticOptions& options, std::string settings,
-                                 std::size_t dimension, SiteListener listener)
+                                 std::size_t dimension, const ElasticConnections& connections,
+                                 SiteListener listener)
     : options_(options),
       settings_(std::move(settings)),
       dimension_(dimension),
+      connections_(connections),
       listener_(std::move(listener)),
       started_at_(unix_time()),
       loss_(std::numeric_limits<double>::quiet_NaN()) {}
@@ -118,26 +120,24 @@ void ElasticReporter::tell_of_step(const EpochMember& member) {
   }
 }
 
-ElasticWait ElasticReporter::wait_now(const ElasticNodeParts& parts) const {
-  SeedStore* const store = parts.roster != nullptr ? parts.roster->store() : nullptr;
-  return wait_of({.member = parts.member,
-                  .node = parts.sight,
-                  .refused = parts.roster != nullptr ? parts.roster->refused() : 0,
+ElasticWait ElasticReporter::wait_now(const EpochMember* member, const NodeSight& sight) const {
+  const SeedStoreBoard* const store = connections_.store();
+  return wait_of({.member = member,
+                  .node = sight,
+                  .refused = connections_.refused(),
                   .again_after = options_.begin_again_after,
                   .state = options_.state,
-                  .address = parts.roster != nullptr ? parts.roster->address() : "",
+                  .address = connections_.address(),
                   .stored = store != nullptr ? std::optional(store->runs()) : std::nullopt,
-                  .hears = [&](const EpochNode& node) {
-                    return parts.links != nullptr && parts.links->is_greeted(node);
-                  }});
+                  .hears = [&](const EpochNode& node) { return connections_.hears(node); }});
 }
 
-void ElasticReporter::tell_of_wait(const ElasticNodeParts& parts) {
+void ElasticReporter::tell_of_wait(const EpochMember* member, const NodeSight& sight) {
   if (Clock::now() - looked_ < kLookAgain) {
     return;
   }
   looked_ = Clock::now();
-  wait_ = wait_now(parts);
+  wait_ = wait_now(member, sight);
   const auto time = std::chrono::duration_cast<ElasticWaitWatch::Time>(looked_ - began_);
   if (auto event = watch_.follow(wait_, time); event && listener_) {
     event->round = step_;
@@ -179,17 +179,17 @@ void ElasticReporter::tell_of_left_out() {
   untold_ = {};
 }
 
-void ElasticReporter::follow(const ElasticNodeParts& parts) {
+void ElasticReporter::follow(const EpochMember* member, const NodeSight& sight) {
   bool changed = false;
-  if (parts.member != nullptr) {
-    step_ = parts.member->step();
-    changed = tell_of_epoch(*parts.member);
-    tell_of_step(*parts.member);
+  if (member != nullptr) {
+    step_ = member->step();
+    changed = tell_of_epoch(*member);
+    tell_of_step(*member);
   }
-  tell_of_wait(parts);
+  tell_of_wait(member, sight);
   tell_of_left_out();
   if (changed || Clock::now() - reported_ >= kReportAgain) {
-    refresh(parts);
+    refresh(member);
   }
 }
 
@@ -198,8 +198,7 @@ void ElasticReporter::step_done(double loss, bool left_out) {
   left_out_ += left_out ? 1 : 0;
 }
 
-void ElasticReporter::evaluated(const ElasticNodeParts& parts, Round step,
-                                const Evaluation& quality) {
+void ElasticReporter::evaluated(const EpochMember* member, Round step, const Evaluation& quality) {
   if (history_.reaches(step)) {
     return;
   }
@@ -207,33 +206,29 @@ void ElasticReporter::evaluated(const ElasticNodeParts& parts, Round step,
   point.round = step;
   point.time_s = seconds_since(began_);
   set_quality(point, quality);
-  if (parts.channels != nullptr) {
-    for (const ChannelTraffic& passed : parts.channels->traffic()) {
-      point.bytes_per_node += static_cast<double>(passed.bytes_sent);
-    }
-  }
+  point.bytes_per_node = static_cast<double>(connections_.bytes_sent());
   SiteStanding standing;
-  if (parts.roster != nullptr) {
-    standing.nodes_up = static_cast<double>(parts.roster->report().up);
+  if (const auto nodes = connections_.nodes()) {
+    standing.nodes_up = static_cast<double>(nodes->up);
   }
-  if (parts.member != nullptr) {
-    standing.epoch = static_cast<double>(parts.member->epoch());
-    standing.epoch_members = static_cast<double>(parts.member->members().size());
+  if (member != nullptr) {
+    standing.epoch = static_cast<double>(member->epoch());
+    standing.epoch_members = static_cast<double>(member->members().size());
   }
   history_.add(point, standing, options_.observer);
-  refresh(parts);
+  refresh(member);
 }
 
-void ElasticReporter::refresh(const ElasticNodeParts& parts) {
+void ElasticReporter::refresh(const EpochMember* member) {
   reported_ = Clock::now();
-  SiteReport report = present(parts);
+  SiteReport report = present(member);
   if (options_.board != nullptr) {
     options_.board->put(report);
   }
   board_.put(std::move(report));
 }
 
-SiteReport ElasticReporter::present(const ElasticNodeParts& parts) const {
+SiteReport ElasticReporter::present(const EpochMember* member) const {
   SiteReport report;
   report.name = options_.name;
   report.phase = phase_;
@@ -243,7 +238,7 @@ SiteReport ElasticReporter::present(const ElasticNodeParts& parts) const {
   report.training_loss = loss_;
   report.started_at = started_at_;
   report.site.round = step_;
-  report.site.incarnation = parts.incarnation;
+  report.site.incarnation = connections_.incarnation();
   report.site.has_model = was_member_;
   if (const HistoryPoint* last = history_.last()) {
     report.evaluation = *last;
@@ -254,26 +249,23 @@ SiteReport ElasticReporter::present(const ElasticNodeParts& parts) const {
   epoch.waits_for = name_of(wait_.kind);
   epoch.waits_s = seconds_since(began_) - std::chrono::duration<double>(watch_.since()).count();
   epoch.lost = wait_.lost;
-  if (parts.member != nullptr) {
-    const EpochMember& member = *parts.member;
-    epoch.standing = standing_name(member.standing());
-    if (member.history() != sites::History{}) {
-      epoch.run = fmt::format("{:016x}{:016x}", member.history()[1], member.history()[0]);
+  if (member != nullptr) {
+    epoch.standing = standing_name(member->standing());
+    if (member->history() != sites::History{}) {
+      epoch.run = fmt::format("{:016x}{:016x}", member->history()[1], member->history()[0]);
     }
-    epoch.epoch = member.epoch();
-    epoch.base = member.base();
-    epoch.members = names_of(member.members());
+    epoch.epoch = member->epoch();
+    epoch.base = member->base();
+    epoch.members = names_of(member->members());
     epoch.left_out = left_out_;
     epoch.put_out = put_out_;
     members.insert(epoch.members.begin(), epoch.members.end());
   }
-  if (parts.channels != nullptr) {
-    report.address = parts.channels->address();
-  }
-  if (parts.roster != nullptr) {
-    report.roster = parts.roster->report();
-    for (SiteMember& member : report.roster->members) {
-      member.neighbour = member.name != options_.name && members.contains(member.name);
+  report.address = connections_.address();
+  report.roster = connections_.nodes();
+  if (report.roster) {
+    for (SiteMember& one : report.roster->members) {
+      one.neighbour = one.name != options_.name && members.contains(one.name);
     }
   }
   return report;

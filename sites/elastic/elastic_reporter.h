@@ -1,8 +1,8 @@
 // What a node of an all-reduce whose nodes come and go tells of itself: events as its standing
 // changes, reports, and evaluations.
 //
-// Thread safety: one thread at a time, but for report(), which any may ask. Ownership: the options
-// are the caller's and must outlive it.
+// Thread safety: one thread at a time, but for report(), which any may ask. Ownership: options and
+// connections are the caller's and must outlive it.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/comm/channels.h>
-#include <sotto/sites/elastic/elastic_links.h>
+#include <sotto/sites/elastic/elastic_connections.h>
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/elastic/elastic_wait.h>
 #include <sotto/sites/elastic/elastic_wait_watch.h>
@@ -20,31 +19,22 @@
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/nodes/report/site_history.h>
 #include <sotto/sites/nodes/report/site_report.h>
-#include <sotto/sites/nodes/run_roster.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
-
-/// The parts of a node as far as they are there yet; null: not yet.
-struct ElasticNodeParts {
-  const sites::EpochMember* member = nullptr;  ///< the state machine
-  const Channels* channels = nullptr;          ///< to all others
-  RunRoster* roster = nullptr;                 ///< who is there
-  const ElasticLinks* links = nullptr;         ///< whom it hears
-  sites::Incarnation incarnation = 0;          ///< this process
-  NodeSight sight{};                           ///< what it sees of the others
-};
 
 class ElasticReporter {
  public:
   /// `settings` are those that nodes share, in words; `dimension` is the model's.
   ElasticReporter(const ElasticOptions& options, std::string settings, std::size_t dimension,
-                  SiteListener listener);
+                  const ElasticConnections& connections, SiteListener listener);
+
+  // A member is null where the node is in no run, nor on its way into one.
 
   /// Tells an event, with the run's step.
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const;
   /// Tells what has changed since the last call, and makes a report if the last was long ago.
-  void follow(const ElasticNodeParts& parts);
+  void follow(const sites::EpochMember* member, const NodeSight& sight);
   /// Gradients that the member has seen left out, to be told at a bounded rate.
   void note(const sites::LeftOut& left_out);
   /// The node is in no run any more: it was not put out of the one before.
@@ -57,11 +47,11 @@ class ElasticReporter {
   /// A step has come to this: the loss of its batch, or NaN, and whether the gradient counts.
   void step_done(double loss, bool left_out);
   /// Notes how good the model is after `step` steps of the run, once.
-  void evaluated(const ElasticNodeParts& parts, Round step, const Evaluation& quality);
+  void evaluated(const sites::EpochMember* member, Round step, const Evaluation& quality);
   /// What keeps the node from its next step, as it is now.
-  ElasticWait wait_now(const ElasticNodeParts& parts) const;
+  ElasticWait wait_now(const sites::EpochMember* member, const NodeSight& sight) const;
   /// Makes a report now.
-  void refresh(const ElasticNodeParts& parts);
+  void refresh(const sites::EpochMember* member);
   /// The newest report. Any thread may ask.
   SiteReport report() const { return board_.get(); }
   /// The evaluations of this process.
@@ -75,13 +65,14 @@ class ElasticReporter {
   /// Whether the epoch, or whether this node is a member, has changed.
   bool tell_of_epoch(const sites::EpochMember& member);
   void tell_of_step(const sites::EpochMember& member);
-  void tell_of_wait(const ElasticNodeParts& parts);
+  void tell_of_wait(const sites::EpochMember* member, const NodeSight& sight);
   void tell_of_left_out();
-  SiteReport present(const ElasticNodeParts& parts) const;
+  SiteReport present(const sites::EpochMember* member) const;
 
   const ElasticOptions& options_;
   const std::string settings_;
   const std::size_t dimension_;
+  const ElasticConnections& connections_;
   const SiteListener listener_;
   const Clock::time_point began_ = Clock::now();
   const double started_at_;

@@ -16,7 +16,7 @@
 
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/nodes/stores/seed_store.h>
+#include <sotto/sites/nodes/stores/run_store.h>
 
 namespace sotto {
 

@@ -1,7 +1,6 @@
 #include <sotto/sites/nodes/run_roster.h>
 
 #include <algorithm>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -25,24 +24,6 @@ constexpr auto kLongestAtOnce = 10ms;
 /// Times that a goodbye is sent, as nobody asks for one that is lost; and the time between two.
 constexpr int kGoodbyes = 3;
 constexpr auto kGoodbyePause = 10ms;
-/// Events that wait to be told.
-constexpr std::size_t kMostNews = 1024;
-
-std::string_view state_of(const RosterMember& member) {
-  switch (member.entry.phase) {
-    case NodePhase::gone:
-    case NodePhase::ended:
-      return "gone";
-    case NodePhase::leaving:
-      return member.suspected ? "lost" : "leaving";
-    case NodePhase::up:
-      return member.suspected  ? "lost"
-             : member.conflict ? "conflict"
-             : member.heard    ? "up"
-                               : "unheard";
-  }
-  return "gone";
-}
 
 /// Where this node listens. With a store it is where the others reach it, as far as that can be
 /// seen: by the route to the store's server, or by the default route.
@@ -85,16 +66,6 @@ sites::RosterSetup roster_setup(const RosterOptions& options, const std::string&
           .settings = fmt::format("nodes={}:{}\n{}", options.least, options.most, settings)};
 }
 
-/// What this node's settings and those of another run differ in.
-std::string words_of(const sites::OtherRun& other) {
-  const std::string& line = other.line;
-  const std::size_t at = std::min(line.find('='), line.size());
-  return fmt::format("the run at {} has other settings: {}", other.address,
-                     line.empty() ? "compare the command lines of its nodes with this one's"
-                                  : fmt::format("{} is {} here", line.substr(0, at),
-                                                line.substr(std::min(at + 1, line.size()))));
-}
-
 }  // namespace
 
 RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
@@ -110,11 +81,13 @@ RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
       roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
       view_(roster_.view()),
       peers_(name, reach),
+      news_(name, options.least),
       service_("a roster", kLookEvery, [this] { work(); }) {
   const auto lock = service_.pause();
-  tell(SiteEvent::Level::info, SiteEvent::Kind::joining,
-       fmt::format("as {} at {}: looks for other nodes, {} at least", name_, address_,
-                   options_.least));
+  news_.add({{.level = SiteEvent::Level::info,
+              .kind = SiteEvent::Kind::joining,
+              .text = fmt::format("as {} at {}: looks for other nodes, {} at least", name_,
+                                  address_, options_.least)}});
 }
 
 void RunRoster::work() {
@@ -142,25 +115,20 @@ void RunRoster::work() {
   send_released();
   view_ = roster_.view();
   follow_view();
-  note_changes();
-  note_count();
-  note_other();
-  note_strangers();
-  note_search();
+  news_.follow(view_);
+  news_.add(search_.due(now(), search_state()));
 }
 
 void RunRoster::follow_store() {
   if (!store_) {
     return;
   }
-  store_->hurry(searches());
-  for (SiteEvent& event : store_->news()) {
-    tell(event.level, event.kind, std::move(event.text));
-  }
-  auto seeds = store_->seeds();
-  if (seeds && (from_store_ != *seeds || !std::exchange(store_answered_, true))) {
-    from_store_ = std::move(*seeds);
-    roster_.set_seeds(from_store_, now());
+  SeedStoreBoard& board = store_->board();
+  board.hurry(searches());
+  news_.add(board.news());
+  if (auto seeds = board.seeds(); seeds && seeds != from_store_) {
+    roster_.set_seeds(*seeds, now());
+    from_store_ = std::move(seeds);
   }
 }
 
@@ -197,100 +165,26 @@ void RunRoster::follow_view() {
   list_->update_allow_list(std::move(lines));
 }
 
-void RunRoster::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
-                     std::string peer) {
-  if (news_.size() < kMostNews) {
-    news_.push_back({level, kind, std::move(text), std::move(peer), {}, {}});
-  }
-}
-
-void RunRoster::note_changes() {
-  std::map<std::string, Seen> seen;
-  for (const RosterMember& member : view_.members) {
-    if (!member.heard && !member.conflict) {
-      continue;  // others list it, and it may have died before this process began
-    }
-    const std::string& name = member.entry.name;
-    const Seen now{.incarnation = member.entry.incarnation, .state = state_of(member)};
-    const auto known = seen.find(name);
-    if (name != name_ && (known == seen.end() || now.state == "up" || now.state == "conflict")) {
-      seen[name] = now;
-    }
-  }
-  for (const auto& [name, now] : seen) {
-    const auto before = seen_.find(name);
-    const bool fresh = before == seen_.end() || before->second.incarnation != now.incarnation;
-    if (!fresh && before->second.state == now.state) {
-      continue;
-    }
-    if (now.state == "up") {
-      tell(SiteEvent::Level::info, SiteEvent::Kind::node_came,
-           fresh ? "takes part" : "answers again", name);
-    } else if (now.state == "lost") {
-      tell(SiteEvent::Level::warning, SiteEvent::Kind::node_lost, "does not answer any more", name);
-    } else if (now.state == "conflict") {
-      tell(SiteEvent::Level::warning, SiteEvent::Kind::node_conflict,
-           "two processes have this name: nobody exchanges with it until one has ended", name);
-    } else if (!fresh) {
-      tell(SiteEvent::Level::info, SiteEvent::Kind::node_left,
-           now.state == "leaving" ? "is about to leave" : "has left", name);
-    }
-  }
-  seen_ = std::move(seen);
-}
-
-void RunRoster::note_count() {
-  const bool few = view_.up < options_.least;
-  if (view_.standing == RosterStanding::up && few != std::exchange(few_, few)) {
-    const std::string count =
-        fmt::format("{} up, as seen here, and at least {} are to be", view_.up, options_.least);
-    tell(few ? SiteEvent::Level::warning : SiteEvent::Level::info,
-         few ? SiteEvent::Kind::nodes_few : SiteEvent::Kind::nodes_enough, count);
-  }
-}
-
-void RunRoster::note_other() {
-  if (view_.other && view_.standing != RosterStanding::other && other_ != view_.other) {
-    other_ = view_.other;
-    tell(SiteEvent::Level::warning, SiteEvent::Kind::other_settings, words_of(*other_));
-  }
-}
-
-void RunRoster::note_strangers() {
-  for (const sites::OtherRun& one : view_.strangers) {
-    if (std::ranges::find(strangers_, one.address, &sites::OtherRun::address) == strangers_.end()) {
-      tell(SiteEvent::Level::warning, SiteEvent::Kind::other_settings,
-           fmt::format(
-               "{}; a lease in the store names that address, and its node may be gone: it is "
-               "not asked any more unless the lease is renewed",
-               words_of(one)));
-    }
-  }
-  strangers_ = view_.strangers;
-}
-
-void RunRoster::note_search() {
+RosterSearchState RunRoster::search_state() {
   std::vector<std::string> unknown;
   for (const std::string& seed : view_.silent) {
     if (!datagrams_.knows(seed)) {
       unknown.push_back(seed);
     }
   }
-  for (SiteEvent& event : search_.due(now(), {.few = searches(),
-                                             .alone = view_.up <= 1,
-                                             .address = address_,
-                                             .asked = view_.asked,
-                                             .silent = view_.silent,
-                                             .unknown = std::move(unknown),
-                                             .refused = datagrams_.refused(),
-                                             .by_store = store_ != nullptr})) {
-    tell(event.level, event.kind, std::move(event.text));
-  }
+  return {.few = searches(),
+          .alone = view_.up <= 1,
+          .address = address_,
+          .asked = view_.asked,
+          .silent = view_.silent,
+          .unknown = std::move(unknown),
+          .refused = datagrams_.refused(),
+          .by_store = store_ != nullptr};
 }
 
 Status RunRoster::standing() const {
   const auto lock = service_.pause();
-  if (Status status = store_ ? store_->standing() : Status(); !status.ok()) {
+  if (Status status = store_ ? store_->board().standing() : Status(); !status.ok()) {
     return status;
   }
   switch (view_.standing) {
@@ -391,7 +285,7 @@ void RunRoster::keep(const std::string& peer) {
 
 std::vector<SiteEvent> RunRoster::news() {
   const auto lock = service_.pause();
-  return std::exchange(news_, {});
+  return news_.take();
 }
 
 void RunRoster::list_again() {
@@ -402,7 +296,7 @@ void RunRoster::list_again() {
 void RunRoster::leave() {
   const auto lock = service_.pause();
   if (store_) {
-    store_->leave();
+    store_->board().leave();
   }
   roster_.leave(now());
   roster_.tick(now());

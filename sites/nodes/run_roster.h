@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +19,7 @@
 #include <sotto/comm/sealed_datagrams.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/nodes/roster_news.h>
 #include <sotto/sites/nodes/roster_options.h>
 #include <sotto/sites/nodes/roster_peers.h>
 #include <sotto/sites/nodes/roster_search.h>
@@ -66,8 +66,9 @@ class RunRoster {
   /// seed, or there are no seeds. False, too, while the seed's name is looked up, and where nodes
   /// find each other by a store.
   bool has_first_seed();
-  /// The store by which nodes find each other; null: they have seeds with addresses of their own.
-  SeedStore* store() { return store_.get(); }
+  /// What this node and the store say to each other by which nodes find each other; null: they have
+  /// seeds with addresses of their own.
+  SeedStoreBoard* store() { return store_ ? &store_->board() : nullptr; }
   /// Datagrams that the run's key did not open, since the start.
   std::uint64_t refused() const;
   /// Peers that are to get no more parcels: they leave, or their edge has gone.
@@ -96,21 +97,14 @@ class RunRoster {
   bool may_begin(std::chrono::milliseconds alone_after) const;
   /// Puts the neighbours in force as the list of peers.
   void follow_view();
-  /// Notes who came and went.
-  void note_changes();
-  void note_count();
-  void note_other();
-  /// Says which leases lead to another run.
-  void note_strangers();
   /// Tells the roster which seeds are this node, by names that are known by now.
   void note_own_seeds();
-  /// Says what keeps this node from finding the others.
-  void note_search();
+  /// How far the search for others has come.
+  RosterSearchState search_state();
   /// Whether this node looks for others.
   bool searches() const;
   /// Takes over what the store of seeds says by now.
   void follow_store();
-  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text, std::string peer = {});
   void send_released();
   sites::RosterTime now() const {
     return std::chrono::duration_cast<sites::RosterTime>(Clock::now() - began_);
@@ -121,26 +115,18 @@ class RunRoster {
   const std::shared_ptr<AllowList> list_;
   SealedDatagrams datagrams_;
   const std::string address_;
-  const std::unique_ptr<SeedStore> store_;     ///< null: none
-  std::vector<sites::RosterSeed> from_store_;  ///< seeds that it said last
-  bool store_answered_ = false;
+  const std::unique_ptr<SeedStore> store_;  ///< null: none
+  /// Seeds that it said last; none: it has yet to answer.
+  std::optional<std::vector<sites::RosterSeed>> from_store_{};
   const Clock::time_point began_ = Clock::now();
   sites::Roster roster_;
   sites::RosterView view_;
   Clock::time_point ticked_{};
-  RosterPeers peers_;  ///< peers in the list
-  struct Seen {
-    sites::Incarnation incarnation = 0;
-    std::string_view state;
-  };
-  std::map<std::string, Seen> seen_;
-  bool few_ = true;
-  bool waits_ = false;                      ///< as set_waiting() said last
-  std::optional<sites::OtherRun> other_;    ///< other run that the operator was told of
-  std::vector<sites::OtherRun> strangers_;  ///< other runs at leases, likewise
+  RosterPeers peers_;   ///< peers in the list
+  bool waits_ = false;  ///< as set_waiting() said last
   RosterSearch search_;
+  RosterNews news_;
   bool run_is_over_ = false;
-  std::vector<SiteEvent> news_;
   mutable BackgroundService service_;  ///< service that uses all members above
 };
 

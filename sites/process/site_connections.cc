@@ -26,26 +26,22 @@ SiteEvent::Kind kind_of(PeersNews::Kind kind) {
 
 }  // namespace
 
-Status SiteConnections::find_nodes() {
+Status SiteConnections::find_nodes(const std::function<void()>& meanwhile) {
   const SiteOptions& options = parts_.options;
-  if (!options.roster) {
-    return {};
-  }
-  reporter_.enter(SitePhase::joining);
   if (!roster_) {  // a call before this one may have been told to stop
     roster_ = std::make_unique<RunRoster>(*options.roster, options.name, options.listen,
                                           draw_incarnation(), parts_.site.state().life,
                                           options.security.peers, parts_.settings);
   }
-  reporter_.follow(nullptr, nullptr, roster_.get());
-  return roster_->await_nodes(options.stop, options.found_after, [this] {
+  return roster_->await_nodes(options.stop, options.found_after, [&] {
     tell_news();
-    reporter_.refresh(false);
+    meanwhile();
   });
 }
 
-Status SiteConnections::open() {
+Status SiteConnections::open(bool disowned) {
   const SiteOptions& options = parts_.options;
+  resets_ = parts_.site.state().resets + (disowned ? 1 : 0);
   ChannelOptions wanted = site_channels(options, parts_.site.max_message_bytes());
   if (roster_) {
     wanted.bind = roster_->address();
@@ -59,14 +55,12 @@ Status SiteConnections::open() {
                                        options.rank, options.exchange, listener_);
   monitor_ = std::make_unique<PeerMonitor>(parts_.site, *channels_, *links_, options.only_takes,
                                            parts_.settings, listener_);
-  reporter_.follow(channels_.get(), monitor_.get(), roster_.get());
   const std::string address = channels_->address();
-  reporter_.tell(Level::info, SiteEvent::Kind::listening,
-                 address.empty()
-                     ? "nowhere: neither `listen` nor the own line names an address; it dials"
-                     : address);
+  tell(Level::info, SiteEvent::Kind::listening,
+       address.empty() ? "nowhere: neither `listen` nor the own line names an address; it dials"
+                       : address);
   for (const std::string& shortage : channels_->strangers().shortages) {
-    reporter_.tell(Level::warning, SiteEvent::Kind::setting, shortage);
+    tell(Level::warning, SiteEvent::Kind::setting, shortage);
   }
   follow_list();
   if (roster_) {
@@ -77,11 +71,42 @@ Status SiteConnections::open() {
 }
 
 void SiteConnections::close() {
-  reporter_.follow(nullptr, nullptr, nullptr);
   monitor_.reset();
   links_.reset();
   channels_.reset();
   roster_.reset();
+}
+
+std::vector<SitePeerReport> SiteConnections::peers() const {
+  return is_open() ? monitor_->reports() : std::vector<SitePeerReport>();
+}
+
+std::uint64_t SiteConnections::bytes_sent() const {
+  std::uint64_t sum = 0;
+  if (is_open()) {
+    for (const ChannelTraffic& passed : channels_->traffic()) {
+      sum += passed.bytes_sent;
+    }
+  }
+  return sum;
+}
+
+void SiteConnections::describe(SiteReport& report) const {
+  if (roster_) {
+    report.roster = roster_->report();
+  }
+  if (is_open()) {
+    report.address = channels_->address();
+    report.peers = monitor_->reports();
+    report.list_trouble = parts_.options.security.peers->trouble();
+    report.refused_keys = monitor_->admission().refused_keys();
+    report.keys_refused = channels_->refused_keys().times;
+    report.strangers = channels_->strangers();
+  }
+}
+
+void SiteConnections::tell(Level level, SiteEvent::Kind kind, std::string text, std::string peer) {
+  listener_({level, kind, std::move(text), std::move(peer), parts_.site.round(), {}});
 }
 
 void SiteConnections::follow_list() {
@@ -112,8 +137,7 @@ void SiteConnections::tell_news() {
     news.swap(list_news_);
   }
   for (PeersNews& one : news) {
-    listener_({Level::warning, kind_of(one.kind), std::move(one.text), std::move(one.peer),
-               parts_.site.round()});
+    tell(Level::warning, kind_of(one.kind), std::move(one.text), std::move(one.peer));
   }
   for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
     event.round = parts_.site.round();
@@ -133,6 +157,27 @@ Status SiteConnections::pump(Deadline deadline) {
   if (status.ok() && roster_) {
     parts_.site.set_draining(roster_->draining());
     status = roster_->standing();
+  }
+  tell_of_reset();
+  return status;
+}
+
+void SiteConnections::tell_of_reset() {
+  const std::uint64_t resets = parts_.site.state().resets;
+  if (std::exchange(resets_, resets) != resets) {
+    tell(Level::warning, SiteEvent::Kind::state_given_up,
+         "a peer knows more of this site than its state does: it starts from a neighbour's model");
+  }
+}
+
+Status SiteConnections::send(SiteStateWriter& writer) {
+  if (writer.beside()) {  // no parcel waits for the state, which is copied while parcels travel
+    links_->send();
+    return writer.keep();
+  }
+  Status status = writer.keep();
+  if (status.ok()) {
+    links_->send();
   }
   return status;
 }

@@ -27,11 +27,10 @@ void SiteGuard::tell(SiteEvent::Kind kind, std::string text, std::string peer,
 }
 
 std::string SiteGuard::names_of(const std::vector<Suspect>& suspects) const {
-  const auto peers = site_.peers();
   std::vector<std::string> names;
   names.reserve(suspects.size());
   for (const Suspect& suspect : suspects) {
-    names.push_back(fmt::format("{} ({:.3g})", peers[suspect.peer].name, suspect.moved));
+    names.push_back(fmt::format("{} ({:.3g})", site_.peer_name(suspect.peer), suspect.moved));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -48,7 +47,6 @@ bool SiteGuard::put_back(const Status& status) {
   tell(SiteEvent::Kind::model_put_back,
        fmt::format("{}; the model is again what it was before the last parcels, which moved it: {}",
                    status.message(), names_of(*suspects)));
-  const auto peers = site_.peers();
   for (const Suspect& suspect : *suspects) {
     if (suspect.blamed) {
       tell(SiteEvent::Kind::peer_spoils,
@@ -56,7 +54,7 @@ bool SiteGuard::put_back(const Status& status) {
                "its parcels moved the model by {:.3g}, nine times as far as all others{}",
                suspect.moved,
                suspect.barred ? "; not for the first time: for a while they do not count" : ""),
-           peers[suspect.peer].name, {{"moved", suspect.moved}});
+           site_.peer_name(suspect.peer), {{"moved", suspect.moved}});
     }
   }
   return true;

@@ -1,7 +1,7 @@
 #include <sotto/sites/process/site_joining.h>
 
 #include <algorithm>
-#include <utility>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -18,15 +18,16 @@ constexpr std::chrono::milliseconds kJoinSlice{50};
 
 /// The peers that owe the site their model.
 std::vector<OwedModel> owing(const JoiningSite& joiner) {
-  const std::vector<std::size_t> places = joiner.site.awaited();
+  const std::vector<std::size_t> places = joiner.parts.site.awaited();
   if (places.empty()) {
     return {};
   }
-  const std::vector<ChannelTraffic> traffic = joiner.links.traffic();
+  const SiteLinks& links = joiner.connections.links();
+  const std::vector<ChannelTraffic> traffic = links.traffic();
   std::vector<OwedModel> found;
   found.reserve(places.size());
   for (const std::size_t place : places) {
-    const Rank rank = joiner.links.link(place).rank;
+    const Rank rank = links.link(place).rank;
     const auto at = std::ranges::find(traffic, rank, &ChannelTraffic::peer);
     found.push_back({.peer = rank, .bytes = at == traffic.end() ? 0 : at->bytes_arrived});
   }
@@ -35,9 +36,10 @@ std::vector<OwedModel> owing(const JoiningSite& joiner) {
 
 /// Gives up the peers whose models do not come on.
 void give_up_overdue(const JoiningSite& joiner, OwedModels& owed) {
+  SiteLinks& links = joiner.connections.links();
   for (const Rank rank : owed.overdue(owing(joiner), Clock::now())) {
-    if (const auto place = joiner.links.place_of(rank)) {
-      joiner.links.give_up_on(*place, "it has promised its model and does not deliver it");
+    if (const auto place = links.place_of(rank)) {
+      links.give_up_on(*place, "it has promised its model and does not deliver it");
     }
   }
 }
@@ -45,7 +47,9 @@ void give_up_overdue(const JoiningSite& joiner, OwedModels& owed) {
 }  // namespace
 
 Status join_sites(const JoiningSite& joiner) {
-  if (joiner.site.try_begin(false)) {
+  sites::Site& site = joiner.parts.site;
+  const SiteOptions& options = joiner.parts.options;
+  if (site.try_begin(false)) {
     return {};
   }
   if (Status status = joiner.writer.save_new_incarnation(); !status.ok()) {
@@ -55,27 +59,29 @@ Status join_sites(const JoiningSite& joiner) {
   joiner.reporter.tell(
       SiteEvent::Level::info, SiteEvent::Kind::joining,
       fmt::format("waits for peers, or for one's model, for {} s at most",
-                  joiner.options.found_after.count() / 1000),
-      {{"found_after_s", static_cast<double>(joiner.options.found_after.count()) / 1000}});
+                  options.found_after.count() / 1000),
+      {{"found_after_s", static_cast<double>(options.found_after.count()) / 1000}});
   const auto begin = Clock::now();
-  OwedModels owed(joiner.options.patience,
+  OwedModels owed(options.patience,
                   std::chrono::duration_cast<Clock::duration>(
-                      joiner.options.patience + std::chrono::duration<double>(longest_transfer_s(
-                                                    joiner.site.max_message_bytes()))));
-  while (!joiner.site.try_begin(Clock::now() - begin >= joiner.options.found_after)) {
+                      options.patience +
+                      std::chrono::duration<double>(longest_transfer_s(site.max_message_bytes()))));
+  while (!site.try_begin(Clock::now() - begin >= options.found_after)) {
     if (Status status = joiner.writer.save_new_incarnation(); !status.ok()) {
       return status;
     }
-    if (Status status = joiner.pump(kJoinSlice); !status.ok() || joiner.stopped()) {
+    Status status = joiner.connections.pump(Deadline::after(kJoinSlice));
+    joiner.reporter.refresh(false);
+    if (!status.ok() || joiner.stopped()) {
       return status;
     }
     give_up_overdue(joiner, owed);
   }
-  const bool alone = std::ranges::none_of(joiner.site.peers(), &sites::PeerState::up);
-  joiner.reporter.tell(
-      alone ? SiteEvent::Level::warning : SiteEvent::Level::info, SiteEvent::Kind::joined,
-      words_of_beginning(joiner.site.state(), alone, std::exchange(joiner.disowned, false)),
-      {{"said_by", static_cast<std::uint64_t>(joiner.site.state().round_said_by)}});
+  const bool alone = std::ranges::none_of(site.peers(), &sites::PeerState::up);
+  joiner.reporter.tell(alone ? SiteEvent::Level::warning : SiteEvent::Level::info,
+                       SiteEvent::Kind::joined,
+                       words_of_beginning(site.state(), alone, joiner.disowned),
+                       {{"said_by", static_cast<std::uint64_t>(site.state().round_said_by)}});
   return {};
 }
 

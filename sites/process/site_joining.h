@@ -4,30 +4,25 @@
 // Thread safety: one thread at a time. Ownership: all parts are the caller's.
 #pragma once
 
-#include <chrono>
 #include <functional>
 
 #include <sotto/base/status.h>
-#include <sotto/sites/core/site.h>
 #include <sotto/sites/process/report/site_reporter.h>
-#include <sotto/sites/process/site_links.h>
-#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_connections.h>
+#include <sotto/sites/process/site_parts.h>
 #include <sotto/sites/process/state/site_state_writer.h>
 
 namespace sotto {
 
 /// The parts of a site that joins.
 struct JoiningSite {
-  const SiteOptions& options;
-  sites::Site& site;
+  SiteParts& parts;
   SiteStateWriter& writer;
+  SiteConnections& connections;
   SiteReporter& reporter;
-  SiteLinks& links;
-  bool& disowned;  ///< whether its state was disowned (Site::disown_past); false once it was told
-  /// Takes in what comes, for so long at most.
-  std::function<Status(std::chrono::steady_clock::duration)> pump;
+  bool disowned = false;  ///< whether its state was disowned (Site::disown_past)
   /// Whether the site was told to stop.
-  std::function<bool()> stopped;
+  std::function<bool()> stopped{};
 };
 
 /// Waits until the site has begun, or was told to stop. It waits for absent peers for

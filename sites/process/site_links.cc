@@ -194,7 +194,7 @@ void SiteLinks::look_at_restless() {
       link.meetings = link.churn.settled(now) ? 0 : link.meetings;
       continue;
     }
-    const std::string name = site_.peers()[place].name;
+    const std::string& name = site_.peer_name(place);
     tell_of_meetings(link, name);
     if (!link.churn.restless(now) && now - link.busy >= kTellEvery) {
       link.restless = false;  // that it is up, if it is, the monitor tells
@@ -262,14 +262,14 @@ void SiteLinks::note_offences() {
     const auto place = place_of(channel.peer);
     if (place && channel.offences > links_[*place].offences) {
       links_[*place].offences = channel.offences;
-      tell(SiteEvent::Kind::peer_offence, channel.reason, site_.peers()[*place].name);
+      tell(SiteEvent::Kind::peer_offence, channel.reason, site_.peer_name(*place));
       hang_up(*place);
     }
   }
 }
 
 void SiteLinks::give_up_on(std::size_t peer, const std::string& reason) {
-  tell(SiteEvent::Kind::peer_given_up, reason, site_.peers()[peer].name);
+  tell(SiteEvent::Kind::peer_given_up, reason, site_.peer_name(peer));
   hang_up(peer);
 }
 

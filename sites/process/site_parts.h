@@ -1,10 +1,15 @@
-// The parts of a running site that several of its objects use. Not for users.
+// What a running site is made of, for its other objects: what it was told to do, its folder, the
+// Site itself, and what leaves of its gradients. Not for users.
 //
-// A plain value. Ownership: all is the caller's, and outlives the objects that use it.
+// Thread safety: one thread at a time. Ownership: the parameters are the caller's and must outlive
+// it.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
 
+#include <sotto/base/parameter_layout.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/site_gradients.h>
@@ -13,11 +18,19 @@
 namespace sotto {
 
 struct SiteParts {
-  const SiteOptions& options;
-  const std::string& settings;  ///< settings that sites must share, in words (settings_text)
-  sites::Site& site;
-  SiteGradients& gradients;
-  SiteFolder* folder;  ///< folder of the state; null: it keeps none
+  /// A site that begins at `parameters`, in a process of its own. `state` is null where it keeps
+  /// none. Throws Error for options that are refused, with this folder or without.
+  SiteParts(const SiteOptions& given, std::unique_ptr<SiteFolder> state,
+            std::span<float> parameters, const ParameterLayout& tensors);
+  SiteParts(const SiteParts&) = delete;
+  SiteParts& operator=(const SiteParts&) = delete;
+
+  const SiteOptions options;                 ///< options, and what the run sets
+  const ParameterLayout layout;              ///< tensors of the parameters
+  const std::unique_ptr<SiteFolder> folder;  ///< folder of the state; null: it keeps none
+  SiteGradients gradients;
+  const std::string settings;  ///< settings that sites must share, in words (settings_text)
+  sites::Site site;
 };
 
 }  // namespace sotto

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/sites/elastic/elastic_assembly.h>
-#include <sotto/sites/nodes/state/site_folder.h>
 
 namespace sotto {
 namespace {
@@ -36,20 +34,18 @@ ElasticOptimizer::Run::Run(const ElasticOptions& options, std::span<float> param
       listener_(std::move(listener)),
       settings_(settings_text(agreed_settings(options_, layout_))),
       votes_(options_.state, options_.name),
-      list_(std::make_shared<AllowList>(std::vector<TrustedPeer>{
-          {.rank = 0,
-           .name = options_.name,
-           .key = options_.roster.key.node_keys(options_.name).public_key}})),
+      connections_(
+          options_, settings_, parameters.size(), votes_, [this] { return now(); }, listener_),
       view_(options_),
-      reporter_(options_, settings_, parameters.size(), listener_),
+      reporter_(options_, settings_, parameters.size(), connections_, listener_),
       local_(make_local_steps(options_, parameters_, layout_)),
       entry_({.options = options_,
               .parameters = parameters_,
               .layout = layout_,
-              .incarnation = incarnation_,
               .votes = votes_,
               .local = local_ ? &*local_ : nullptr,
               .owed = owed_,
+              .connections = connections_,
               .reporter = reporter_,
               .clock = [this] { return now(); }}),
       node_({.noun = "node",
@@ -66,50 +62,25 @@ ElasticOptimizer::Run::Run(const ElasticOptions& options, std::span<float> param
                  }}) {}
 
 void ElasticOptimizer::Run::report_failure() {
-  close();
+  connections_.close();
   reporter_.enter(SitePhase::failed);
-  reporter_.refresh(parts());
-}
-
-void ElasticOptimizer::Run::close() {
-  entry_.use(nullptr, nullptr);
-  links_.reset();
-  channels_.reset();
-  roster_.reset();
+  reporter_.refresh(member());
 }
 
 // -- meeting the others ---------------------------------------------------------------------------
 
 Status ElasticOptimizer::Run::open() {
-  if (links_) {
+  if (connections_.is_open()) {
     return {};
   }
   reporter_.enter(SitePhase::joining);
-  if (!roster_) {
-    view_.begin_search(now());
-    roster_ = std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen,
-                                          incarnation_, SiteFolder::life_by_clock(), list_,
-                                          settings_, RosterReach::all);
+  view_.begin_search(now());
+  Status status = connections_.open();
+  if (status.ok()) {
+    reporter_.tell(Level::info, SiteEvent::Kind::listening, connections_.address());
+    entry_.tell();
   }
-  auto made = make_channels(channels_for(options_, parameters_.size(), roster_->address(), list_));
-  if (!made.ok()) {
-    return made.status();
-  }
-  channels_ = std::move(*made);
-  links_.emplace(ElasticLinks::Parts{
-      .name = options_.name,
-      .incarnation = incarnation_,
-      .channels = *channels_,
-      .list = *list_,
-      .connect_within = options_.timeout,
-      .clock = [this] { return now(); },
-      .keep = [this](std::span<const std::byte> votes) { return votes_.keep(votes); },
-      .listener = listener_});
-  entry_.use(&*links_, roster_->store());
-  reporter_.tell(Level::info, SiteEvent::Kind::listening, channels_->address());
-  entry_.tell();
-  roster_->list_again();
-  return {};
+  return status;
 }
 
 NodeSight ElasticOptimizer::Run::sight() const {
@@ -152,7 +123,7 @@ Status ElasticOptimizer::Run::connect() {
 // -- waiting --------------------------------------------------------------------------------------
 
 void ElasticOptimizer::Run::follow_roster() {
-  for (SiteEvent& event : roster_->news()) {
+  for (SiteEvent& event : connections_.roster().news()) {
     event.round = round_;
     if (listener_) {
       listener_(event);
@@ -161,27 +132,28 @@ void ElasticOptimizer::Run::follow_roster() {
   if (!view_.is_due(now())) {
     return;
   }
-  const sites::RosterView view = roster_->view();
-  view_.take(view, roster_->has_first_seed());
+  RunRoster& roster = connections_.roster();
+  const sites::RosterView view = roster.view();
+  view_.take(view, roster.has_first_seed());
   entry_.note_membership();
-  roster_->set_waiting(!entry_.took_part());
-  links_->set_nodes(known_nodes(view, options_.name));
+  roster.set_waiting(!entry_.took_part());
+  connections_.links().set_nodes(known_nodes(view, options_.name));
 }
 
 Status ElasticOptimizer::Run::pump_once(Clock::duration longest) {
   follow_roster();
-  Status status = roster_->standing();
+  Status status = connections_.roster().standing();
   if (status.ok()) {
     status = entry_.goes_on(view_.sight(now()));
   }
   if (!status.ok()) {
     return status;
   }
-  status = entry_.follow(parts());
+  status = entry_.follow(sight());
   if (!status.ok()) {
     return status;
   }
-  status = links_->pump(Deadline::after(longest), member());
+  status = connections_.links().pump(Deadline::after(longest), member());
   if (status.ok() && member() != nullptr) {
     status = member()->fault();
   }
@@ -191,7 +163,7 @@ Status ElasticOptimizer::Run::pump_once(Clock::duration longest) {
   if (member() != nullptr) {
     reporter_.note(member()->take_left_out());
   }
-  reporter_.follow(parts());
+  reporter_.follow(member(), sight());
   pumped_ = Clock::now();
   return status;
 }
@@ -220,7 +192,7 @@ Status ElasticOptimizer::Run::await(const std::function<bool()>& done) {
       return {Fault::deadline,
               fmt::format("the wait limit of {:g} s is over: {}",
                           std::chrono::duration<double>(*options_.wait_limit).count(),
-                          words_of(reporter_.wait_now(parts())))};
+                          words_of(reporter_.wait_now(member(), sight())))};
     }
     if (Status status = pump(ready ? 0ms : kLook); !status.ok()) {
       return status;
@@ -229,7 +201,7 @@ Status ElasticOptimizer::Run::await(const std::function<bool()>& done) {
 }
 
 Status ElasticOptimizer::Run::serve() {
-  if (!links_) {
+  if (!connections_.is_open()) {
     return {};
   }
   entry_.keep_parameters(true);  // they are the caller's between two calls
@@ -400,7 +372,7 @@ Result<ElasticStep> ElasticOptimizer::Run::wait() {
 
 void ElasticOptimizer::Run::evaluated(const Evaluation& quality) {
   const Visit visit(node_);
-  reporter_.evaluated(parts(), round_, quality);
+  reporter_.evaluated(member(), round_, quality);
 }
 
 Status ElasticOptimizer::Run::finish() {
@@ -412,8 +384,8 @@ Status ElasticOptimizer::Run::finish() {
   const auto end = Clock::now() + options_.roster.leave_patience;
   entry_.keep_parameters(false);
   entry_.leave();
-  if (links_ && member() != nullptr) {
-    roster_->leave();
+  if (connections_.is_open() && member() != nullptr) {
+    connections_.roster().leave();
     member()->leave(now());
     while (Clock::now() < end && member()->standing() != EpochStanding::left &&
            !cancelled_.exchange(false) && !node_.hurried() && (told || !node_.stopped())) {
@@ -436,8 +408,8 @@ Status ElasticOptimizer::Run::finish() {
   if (node_.rounds_are_over(round_)) {
     reporter_.enter(SitePhase::done);
   }
-  reporter_.refresh(parts());
-  close();
+  reporter_.refresh(member());
+  connections_.close();
   return {};
 }
 
@@ -459,7 +431,7 @@ Status ElasticOptimizer::Run::note_end() {
   const bool all_left =
       member() != nullptr && member()->standing() == EpochStanding::left && member()->run_is_over();
   if (all_left) {
-    roster_->note_end();
+    connections_.roster().note_end();
   }
   const bool over = all_left || node_.rounds_are_over(round_);
   return over ? entry_.note_end({.steps = round_, .all_left = all_left}) : Status();

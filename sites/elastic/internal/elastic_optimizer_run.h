@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,9 +16,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
-#include <sotto/comm/channels.h>
-#include <sotto/comm/trust/allow_list.h>
-#include <sotto/sites/elastic/elastic_links.h>
+#include <sotto/sites/elastic/elastic_connections.h>
 #include <sotto/sites/elastic/elastic_optimizer.h>
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/elastic/elastic_reporter.h>
@@ -28,8 +25,6 @@
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
 #include <sotto/sites/nodes/called_node.h>
-#include <sotto/sites/nodes/incarnation.h>
-#include <sotto/sites/nodes/run_roster.h>
 
 #include "node_view.h"
 #include "owed_step.h"
@@ -45,7 +40,7 @@ class ElasticOptimizer::Run {
   /// Leaves at once.
   ~Run() {
     const auto lock = node_.pause();
-    close();
+    connections_.close();
   }
 
   // What ElasticOptimizer does.
@@ -74,15 +69,6 @@ class ElasticOptimizer::Run {
   sites::EpochTime now() const {
     return std::chrono::duration_cast<sites::EpochTime>(Clock::now() - began_);
   }
-  ElasticNodeParts parts() const {
-    return {.member = entry_.member(),
-            .channels = channels_.get(),
-            .roster = roster_.get(),
-            .links = links_ ? &*links_ : nullptr,
-            .incarnation = incarnation_,
-            .sight = sight()};
-  }
-
   /// What this node sees of the others by now.
   NodeSight sight() const;
 
@@ -116,27 +102,21 @@ class ElasticOptimizer::Run {
   /// Looks after the others while the caller is away.
   Status serve();
   void report_failure();
-  /// Leaves the channels and the roster. Requires that the own thread is kept out.
-  void close();
 
   const ElasticOptions options_;
   const std::span<float> parameters_;
   const ParameterLayout layout_;
   const SiteListener listener_;
   const std::string settings_;
-  const sites::Incarnation incarnation_ = draw_incarnation();
   const FoundingVotes votes_;
-  const std::shared_ptr<AllowList> list_;
   const Clock::time_point began_ = Clock::now();
+  ElasticConnections connections_;
   NodeView view_;
   ElasticReporter reporter_;
   std::optional<sites::EpochLocalSteps> local_;  ///< none: each gradient is one of the run's
   OwedStep owed_;
   RunEntry entry_;
 
-  std::unique_ptr<RunRoster> roster_;
-  std::unique_ptr<Channels> channels_;
-  std::optional<ElasticLinks> links_;
   Clock::time_point pumped_{};  ///< when messages were taken in last
 
   std::atomic<bool> cancelled_{false};

@@ -5,9 +5,14 @@
 
 namespace sotto {
 
+StoredRuns RunClaim::stored() const {
+  const SeedStoreBoard* const store = connections_.store();
+  return store == nullptr ? StoredRuns{} : store->runs();
+}
+
 BeginningSight::Founder RunClaim::founder(const StoredRuns& stored) const {
   using Founder = BeginningSight::Founder;
-  if (store_ == nullptr) {
+  if (connections_.store() == nullptr) {
     return Founder::first_seed;
   }
   return !stored.known                         ? Founder::unknown
@@ -17,10 +22,11 @@ BeginningSight::Founder RunClaim::founder(const StoredRuns& stored) const {
 }
 
 std::optional<sites::History> RunClaim::claim(const Node& node) {
-  const StoredRuns seen = stored();
-  if (store_ == nullptr) {
+  SeedStoreBoard* const store = connections_.store();
+  if (store == nullptr) {
     return sites::History{};
   }
+  const StoredRuns seen = store->runs();
   if (founder(seen) == BeginningSight::Founder::this_node) {
     const sites::History run = wanted_->id;
     wanted_.reset();
@@ -39,26 +45,27 @@ std::optional<sites::History> RunClaim::claim(const Node& node) {
                         .address = node.address,
                         .step = node.step};
   }
-  store_->want(wanted_);
+  store->want(wanted_);
   return std::nullopt;
 }
 
 void RunClaim::drop() {
-  if (wanted_) {
-    store_->want(std::nullopt);
-    wanted_.reset();
+  SeedStoreBoard* const store = connections_.store();
+  if (wanted_ && store != nullptr) {
+    store->want(std::nullopt);
   }
+  wanted_.reset();
 }
 
 void RunClaim::note_run(const std::optional<sites::History>& run) const {
-  if (store_ != nullptr) {
-    store_->note_run(run);
+  if (SeedStoreBoard* const store = connections_.store()) {
+    store->note_run(run);
   }
 }
 
 void RunClaim::note_end(const sites::History& run, const StoredEnd& end) const {
-  if (store_ != nullptr) {
-    store_->note_end(run, end);
+  if (SeedStoreBoard* const store = connections_.store()) {
+    store->note_end(run, end);
   }
 }
 

@@ -1,7 +1,7 @@
 // The run that a node asks the store of its seeds to begin. Not for users.
 //
-// Thread safety: one thread at a time. Ownership: the store is the roster's, and must outlive its
-// use here.
+// Thread safety: one thread at a time. Ownership: the connections are the caller's and must outlive
+// it.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/sites/elastic/elastic_beginning.h>
+#include <sotto/sites/elastic/elastic_connections.h>
 #include <sotto/sites/epochs/epoch_node.h>
 #include <sotto/sites/nodes/stores/run_store.h>
-#include <sotto/sites/nodes/stores/seed_store.h>
 
 namespace sotto {
 
@@ -26,10 +26,11 @@ class RunClaim {
     Round step = 0;  ///< of the model that it would begin from
   };
 
-  /// From now on nodes find each other by this store; null: by seeds with addresses of their own.
-  void use(SeedStore* store) { store_ = store; }
+  /// Asks the store of these connections, where nodes find each other by one.
+  explicit RunClaim(const ElasticConnections& connections) : connections_(connections) {}
+
   /// What the store says of runs; nothing where there is none.
-  StoredRuns stored() const { return store_ == nullptr ? StoredRuns{} : store_->runs(); }
+  StoredRuns stored() const;
   /// Which node begins a run, by what the store says.
   BeginningSight::Founder founder(const StoredRuns& stored) const;
 
@@ -44,7 +45,7 @@ class RunClaim {
   void note_end(const sites::History& run, const StoredEnd& end) const;
 
  private:
-  SeedStore* store_ = nullptr;
+  const ElasticConnections& connections_;
   std::optional<StoredRun> wanted_;  ///< the run that it asks for; none: it does not
 };
 

@@ -21,7 +21,8 @@ constexpr std::chrono::milliseconds kLookAtRunEvery{50};
 RunEntry::RunEntry(Parts parts)
     : parts_(std::move(parts)),
       kept_(parts_.votes.folder(), parts_.options, parts_.layout, parts_.local, parts_.reporter),
-      beginning_(parts_.options.begin_again_after) {
+      beginning_(parts_.options.begin_again_after),
+      claim_(parts_.connections) {
   make_member(std::nullopt);  // what is refused is refused here
   member_.reset();
   kept_.read();
@@ -30,11 +31,6 @@ RunEntry::RunEntry(Parts parts)
   if (parts_.options.begin_again_after && end && end->all_left) {
     standing_.votes_are_over();
   }
-}
-
-void RunEntry::use(ElasticLinks* links, SeedStore* store) {
-  links_ = links;
-  claim_.use(store);
 }
 
 void RunEntry::keep_parameters(bool kept) {
@@ -52,7 +48,7 @@ void RunEntry::make_member(const std::optional<sites::History>& founded) {
       parts_.options, founded.has_value(),
       parts_.local != nullptr ? parts_.local->run_model() : parts_.parameters, parts_.layout);
   setup.history = founded.value_or(sites::History{});
-  setup.incarnation = parts_.incarnation;
+  setup.incarnation = parts_.connections.incarnation();
   setup.stay = standing_.stay();
   member_.emplace(std::move(setup), parts_.clock());
   if (const auto& next = kept_.next()) {
@@ -61,8 +57,8 @@ void RunEntry::make_member(const std::optional<sites::History>& founded) {
     }
     kept_.used();
   }
-  if (links_ != nullptr) {
-    links_->forget_member();
+  if (parts_.connections.is_open()) {
+    parts_.connections.links().forget_member();
   }
   member_->keep_parameters(parameters_kept_);
 }
@@ -75,58 +71,60 @@ bool RunEntry::founded() const {
 }
 
 bool RunEntry::is_empty() const {
-  if (links_ == nullptr || (member_ && member_->standing() != EpochStanding::joining)) {
+  if (!parts_.connections.is_open() || (member_ && member_->standing() != EpochStanding::joining)) {
     return false;
   }
+  const ElasticLinks& links = parts_.connections.links();
   const bool unknown = !member_ || member_->history() == sites::History{};
-  return unknown ? !links_->hears_of_run() : !links_->hears_member_of(member_->history());
+  return unknown ? !links.hears_of_run() : !links.hears_member_of(member_->history());
 }
 
 Round RunEntry::model_steps() const {
   return member_ ? member_->applied() : kept_.next() ? kept_.next()->step : Round{0};
 }
 
-BeginningSight RunEntry::beginning_sight(const ElasticNodeParts& parts) const {
+BeginningSight RunEntry::beginning_sight(const NodeSight& sight) const {
   auto stand = BeginningSight::Stand::free;
   if (member_) {
     const bool stuck = member_->standing() == EpochStanding::member && !member_->wants_gradient() &&
-                       parts_.reporter.wait_now(parts).kind == ElasticWait::Kind::quorum;
-    stand = stuck               ? BeginningSight::Stand::stuck
-            : parts.sight.empty ? BeginningSight::Stand::seeks
-                                : BeginningSight::Stand::well;
+                       parts_.reporter.wait_now(&*member_, sight).kind == ElasticWait::Kind::quorum;
+    stand = stuck         ? BeginningSight::Stand::stuck
+            : sight.empty ? BeginningSight::Stand::seeks
+                          : BeginningSight::Stand::well;
   }
   const StoredRuns stored = claim_.stored();
+  const ElasticLinks& links = parts_.connections.links();
   return {.stand = stand,
           .founder = claim_.founder(stored),
           .begun = stored.latest ? stored.latest->number : 0,
           .name = parts_.options.name,
           .model = model_steps(),
-          .was_in = standing_.took_part() || parts.sight.founded,
-          .all_greeted = links_->all_greeted(),
-          .node = parts.sight,
+          .was_in = standing_.took_part() || sight.founded,
+          .all_greeted = links.all_greeted(),
+          .node = sight,
           .run = member_ ? member_->history() : standing_.given_up(),
-          .heard = links_->heard()};
+          .heard = links.heard()};
 }
 
 // -- what it does ---------------------------------------------------------------------------------
 
-Status RunEntry::follow(const ElasticNodeParts& parts) {
-  links_->say({.model = model_steps(),
-               .gave_up = beginning_.gave_up(),
-               .first_seed = parts.sight.first_seed,
-               .stuck = standing_.stuck()});
+Status RunEntry::follow(const NodeSight& sight) {
+  parts_.connections.links().say({.model = model_steps(),
+                                  .gave_up = beginning_.gave_up(),
+                                  .first_seed = sight.first_seed,
+                                  .stuck = standing_.stuck()});
   // The parameters are the caller's now, or it has told the run to go on without this node.
   const bool waits = member_ && Clock::now() - looked_ < kLookAtRunEvery;
   if (standing_.leaves() || waits || (parameters_kept_ && (member_ || kept_.next()))) {
     return {};
   }
   looked_ = Clock::now();
-  if (!member_ && parts.sight.first_seed && parts.sight.founded) {
+  if (!member_ && sight.first_seed && sight.founded) {
     make_member(sites::History{});
     const Status status = member_->load_founding_votes(parts_.votes.found());
     return status.ok() ? status : throw Error("state", status.message());
   }
-  const BeginningSight seen = beginning_sight(parts);
+  const BeginningSight seen = beginning_sight(sight);
   standing_.set_stuck(seen.stand == BeginningSight::Stand::stuck);
   switch (beginning_.look(seen, parts_.clock())) {
     case ElasticBeginning::Move::none:
@@ -136,12 +134,12 @@ Status RunEntry::follow(const ElasticNodeParts& parts) {
       make_member(std::nullopt);
       break;
     case ElasticBeginning::Move::found:
-      return found(parts);
+      return found();
     case ElasticBeginning::Move::give_up:
       parts_.reporter.tell(
           Level::warning, SiteEvent::Kind::run_given_up,
           fmt::format("gives up the run, as {}, and keeps the model of step {}",
-                      parts.sight.empty ? "no member of it is heard" : "too many members are lost",
+                      sight.empty ? "no member of it is heard" : "too many members are lost",
                       model_steps()));
       give_up();
       break;
@@ -149,11 +147,11 @@ Status RunEntry::follow(const ElasticNodeParts& parts) {
   return {};
 }
 
-Status RunEntry::found(const ElasticNodeParts& parts) {
+Status RunEntry::found() {
   const auto founded = claim_.claim({.name = parts_.options.name,
-                                     .incarnation = parts_.incarnation,
+                                     .incarnation = parts_.connections.incarnation(),
                                      .stay = standing_.stay(),
-                                     .address = parts.roster->address(),
+                                     .address = parts_.connections.roster().address(),
                                      .step = model_steps()});
   if (!founded) {
     return {};  // the store has yet to answer
@@ -181,7 +179,8 @@ void RunEntry::give_up() {
 }
 
 Status RunEntry::keep_or_yield() {
-  const auto winner = standing_.leaves() ? std::nullopt : links_->outrun_by(*member_);
+  const auto winner =
+      standing_.leaves() ? std::nullopt : parts_.connections.links().outrun_by(*member_);
   if (!winner) {
     return {};
   }
@@ -227,7 +226,7 @@ Status RunEntry::goes_on(const NodeSight& sight) const {
                                       options.state, next->step, options.rounds)};
   }
   const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
-  const bool heard = member_ ? member_->hears_members() : links_->hears_of_run();
+  const bool heard = member_ ? member_->hears_members() : parts_.connections.links().hears_of_run();
   if (newcomer && !heard && (sight.others_ended || (member_ && member_->run_is_over()))) {
     return {Fault::ended,
             fmt::format("the run is over: all its nodes have left, and this one was {}; start its "

@@ -14,14 +14,13 @@
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/elastic/elastic_beginning.h>
-#include <sotto/sites/elastic/elastic_links.h>
+#include <sotto/sites/elastic/elastic_connections.h>
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/elastic/elastic_reporter.h>
 #include <sotto/sites/elastic/founding_votes.h>
 #include <sotto/sites/elastic/node_sight.h>
 #include <sotto/sites/epochs/epoch_local_steps.h>
 #include <sotto/sites/epochs/epoch_member.h>
-#include <sotto/sites/nodes/stores/seed_store.h>
 
 #include "kept_model.h"
 #include "owed_step.h"
@@ -37,10 +36,10 @@ class RunEntry {
     const ElasticOptions& options;
     std::span<float> parameters{};
     const ParameterLayout& layout;
-    sites::Incarnation incarnation = 0;         ///< this process
     const FoundingVotes& votes;                 ///< in the node's folder
     sites::EpochLocalSteps* local = nullptr;    ///< null: each gradient is one of the run's
     OwedStep& owed;                             ///< the caller's gradient, which a run may lose
+    ElasticConnections& connections;            ///< to the others
     ElasticReporter& reporter;                  ///< tells of runs that are begun and given up
     std::function<sites::EpochTime()> clock{};  ///< the member's time
   };
@@ -53,9 +52,6 @@ class RunEntry {
   sites::EpochMember* member() { return member_ ? &*member_ : nullptr; }
   const sites::EpochMember* member() const { return member_ ? &*member_ : nullptr; }
 
-  /// From now on others are heard by these links, null: nobody is heard; and nodes find each other
-  /// by this store, null: by seeds with addresses of their own.
-  void use(ElasticLinks* links, SeedStore* store);
   /// Whether the parameters stay as they are.
   void keep_parameters(bool kept);
 
@@ -64,10 +60,10 @@ class RunEntry {
   /// Whether no node that is heard is in this node's run, or in any if it is in none.
   bool is_empty() const;
 
-  // These need the links.
+  // These require open connections.
 
   /// Joins a run, begins one, or gives one up, where it is time.
-  Status follow(const ElasticNodeParts& parts);
+  Status follow(const NodeSight& sight);
   /// Fault::ended once the run is over for a node that is not in it.
   Status goes_on(const NodeSight& sight) const;
   /// Where this node's run has to end for another one: begins anew as a newcomer, if no step was
@@ -93,9 +89,9 @@ class RunEntry {
 
   /// `founded`: the run that it founds; none: it joins. Zeros: its history is drawn.
   void make_member(const std::optional<sites::History>& founded);
-  BeginningSight beginning_sight(const ElasticNodeParts& parts) const;
+  BeginningSight beginning_sight(const NodeSight& sight) const;
   /// Begins a run, where nodes find each other by a store once that lets this one.
-  Status found(const ElasticNodeParts& parts);
+  Status found();
   /// This node is in no run any more, and keeps model and steps.
   void give_up();
   /// Steps of the model from which this node could begin a run.
@@ -109,7 +105,6 @@ class RunEntry {
   ElasticBeginning beginning_;
   RunClaim claim_;
   RunStanding standing_;
-  ElasticLinks* links_ = nullptr;
   std::optional<sites::EpochMember> member_;
   Clock::time_point looked_{};    ///< at the run, whether it is to be given up
   bool parameters_kept_ = false;  ///< they are the caller's

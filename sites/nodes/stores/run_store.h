@@ -51,6 +51,13 @@ struct StoredEnd {
   auto operator<=>(const StoredEnd&) const = default;
 };
 
+/// What a store has said of the runs that were begun by it.
+struct StoredRuns {
+  bool known = false;                 ///< the store has answered
+  std::optional<StoredRun> latest{};  ///< the last one; none: there was none
+  std::optional<StoredEnd> end{};     ///< how that one ended; none: nobody has said so
+};
+
 inline constexpr std::size_t kMostStoredRunBytes = 512;  ///< longest entry of a run
 inline constexpr std::uint64_t kMostStoredRuns = 1000;   ///< runs that one store has
 

@@ -7,8 +7,6 @@
 #include <sotto/base/start_threads.h>
 #include <sotto/sites/nodes/stores/node_store.h>
 
-#include "internal/seed_store_board.h"
-
 namespace sotto {
 namespace {
 
@@ -239,15 +237,5 @@ SeedStore::~SeedStore() {
     thread_.detach();  // a call hangs: it has all that it uses, and ends when the system says so
   }
 }
-
-std::optional<std::vector<sites::RosterSeed>> SeedStore::seeds() const { return board_->seeds(); }
-Status SeedStore::standing() const { return board_->standing(); }
-void SeedStore::hurry(bool looked_for) { board_->hurry(looked_for); }
-std::vector<SiteEvent> SeedStore::news() { return board_->news(); }
-StoredRuns SeedStore::runs() const { return board_->runs(); }
-void SeedStore::want(const std::optional<StoredRun>& run) { board_->want(run); }
-void SeedStore::note_run(const std::optional<StoredRunId>& run) { board_->note_run(run); }
-void SeedStore::note_end(const StoredRunId& id, const StoredEnd& end) { board_->note_end(id, end); }
-void SeedStore::leave() { board_->leave(); }
 
 }  // namespace sotto

@@ -10,11 +10,8 @@
 
 #include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
-#include <sotto/sites/nodes/incarnation.h>
-#include <sotto/sites/nodes/run_roster.h>
 #include <sotto/sites/process/site_joining.h>
 #include <sotto/sites/process/site_leaving.h>
-#include <sotto/sites/process/site_of_options.h>
 #include <sotto/sites/process/state/site_loading.h>
 
 namespace sotto {
@@ -30,77 +27,29 @@ constexpr auto kServeEvery = 10ms;
 
 }  // namespace
 
-SiteOptimizer::Run::Run(SiteOptions options, std::unique_ptr<SiteFolder> folder,
+SiteOptimizer::Run::Run(const SiteOptions& options, std::unique_ptr<SiteFolder> folder,
                         std::span<float> parameters, const ParameterLayout& layout,
                         SiteListener listener)
-    : options_(with_defaults(std::move(options), parameters)),
-      listener_(heard_listener(std::move(listener), options_.roster.has_value())),
-      parameters_(parameters),
-      layout_(complete_layout(layout, parameters.size())),
-      folder_(std::move(folder)),
-      gradients_(parameters.size(), with_ledger(options_.privacy)),
-      settings_(settings_text(shared_settings(options_, layout_))),
-      site_(setup()),
-      guard_(site_, listener_),
-      patience_(std::chrono::duration<double>(options_.patience).count()),
+    : parts_(options, std::move(folder), parameters, layout),
+      listener_(heard_listener(std::move(listener), parts_.options.roster.has_value())),
+      guard_(parts_.site, listener_),
+      patience_(std::chrono::duration<double>(parts_.options.patience).count()),
       answers_(patience_),
-      parts_({.options = options_,
-              .settings = settings_,
-              .site = site_,
-              .gradients = gradients_,
-              .folder = folder_.get()}),
-      reporter_(parts_, layout_, guard_, patience_, listener_),
-      connections_(parts_, reporter_, listener_),
-      pace_(options_),
+      connections_(parts_, listener_),
+      reporter_(parts_, connections_, guard_, patience_, listener_),
+      pace_(parts_.options),
       writer_(parts_, [this] { serve_meanwhile(); }),
       node_({.noun = "site",
-             .stop = options_.stop,
-             .haste = options_.haste,
-             .rounds = options_.rounds,
+             .stop = parts_.options.stop,
+             .haste = parts_.options.haste,
+             .rounds = parts_.options.rounds,
              .serve_every = kServeEvery,
              .serve = [this] { return serve(); },
              .computes = [this] { return begun_; },
              .fail = [this] { report_failure(); },
              .tell = [this](const Status& fault) { tell_failure(fault); }}) {
-  if (options_.roster && folder_) {
-    throw Error("state",
-                "a run whose nodes come and go keeps none: a node that is started again "
-                "is a newcomer; leave it out");
-  }
-  if (options_.save_every > 1 && !folder_) {
-    throw Error("save_every", options_.roster
-                                  ? "a run whose nodes come and go saves nothing: leave it out"
-                                  : "there is no folder to save to: give `state`, or leave it out");
-  }
-  site_.plan_steps(pace_.steps());
+  parts_.site.plan_steps(pace_.steps());
   reporter_.refresh(true);
-}
-
-SiteOptions SiteOptimizer::Run::with_defaults(SiteOptions options,
-                                              std::span<const float> parameters) const {
-  if (!options.init) {
-    options.init = model_digest(parameters);
-  }
-  return options.roster ? with_roster(std::move(options)) : options;
-}
-
-std::optional<PrivacyOptions> SiteOptimizer::Run::with_ledger(
-    std::optional<PrivacyOptions> privacy) const {
-  if (privacy && !folder_) {
-    throw Error("state", "noise hides nothing if what is spent is forgotten: give it a folder");
-  }
-  if (privacy) {
-    privacy->ledger = folder_->privacy_ledger();
-  }
-  return privacy;
-}
-
-sites::SiteSetup SiteOptimizer::Run::setup() {
-  sites::SiteSetup setup = site_setup(options_, layout_, parameters_);
-  setup.incarnation = draw_incarnation();
-  setup.secret = draw_secret();
-  setup.life = folder_ ? folder_->life() : SiteFolder::life_by_clock();
-  return setup;
 }
 
 void SiteOptimizer::Run::report_failure() {
@@ -110,7 +59,7 @@ void SiteOptimizer::Run::report_failure() {
 }
 
 void SiteOptimizer::Run::tell_failure(const Status& fault) const {
-  const bool replaced = !site_.alive().ok();
+  const bool replaced = !parts_.site.alive().ok();
   reporter_.tell(Level::error, replaced ? SiteEvent::Kind::newer_process : SiteEvent::Kind::failed,
                  fault.message());
 }
@@ -137,30 +86,21 @@ Status SiteOptimizer::Run::load() {
     return disowned.status();
   }
   disowned_ = *disowned;
-  resets_ = site_.state().resets + (disowned_ ? 1 : 0);  // no peer is the reason
   return {};
 }
 
 Status SiteOptimizer::Run::pump(Clock::duration longest) {
   Status status = connections_.pump(Deadline::after(longest));
-  if (const auto resets = site_.state().resets; resets != resets_) {
-    resets_ = resets;
-    reporter_.tell(
-        Level::warning, SiteEvent::Kind::state_given_up,
-        "a peer knows more of this site than its state does: it starts from a neighbour's model");
-  }
   reporter_.refresh(false);
   return status;
 }
 
 Status SiteOptimizer::Run::join() {
-  return join_sites({.options = options_,
-                     .site = site_,
+  return join_sites({.parts = parts_,
                      .writer = writer_,
+                     .connections = connections_,
                      .reporter = reporter_,
-                     .links = connections_.links(),
                      .disowned = disowned_,
-                     .pump = [this](Clock::duration span) { return pump(span); },
                      .stopped = [this] { return node_.stopped(); }});
 }
 
@@ -169,14 +109,15 @@ Status SiteOptimizer::Run::open() {
     return {};
   }
   Status status = load();
-  if (status.ok()) {
-    status = connections_.find_nodes();
+  if (status.ok() && parts_.options.roster) {
+    reporter_.enter(SitePhase::joining);
+    status = connections_.find_nodes([this] { reporter_.refresh(false); });
   }
-  return status.ok() ? connections_.open() : status;
+  return status.ok() ? connections_.open(disowned_) : status;
 }
 
 Status SiteOptimizer::Run::begin() {
-  if (begun_ && site_.try_begin(false)) {
+  if (begun_ && parts_.site.try_begin(false)) {
     return {};
   }
   begun_ = false;
@@ -187,7 +128,8 @@ Status SiteOptimizer::Run::begin() {
     if (Status status = join(); !status.ok()) {
       return node_.fail(status);
     }
-    begun_ = site_.try_begin(false);
+    begun_ = parts_.site.try_begin(false);
+    disowned_ = disowned_ && !begun_;
     pace_.begin_round();
     reporter_.enter(busy_phase());
     return begun_ ? Status() : Status(Fault::stopped, "was told to stop before it had a model");
@@ -201,24 +143,25 @@ Status SiteOptimizer::Run::connect() {
 }
 
 Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, double loss) {
-  if (gradient.size() != parameters_.size()) {
+  const std::span<const float> parameters = parts_.site.parameters();
+  if (gradient.size() != parameters.size()) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
-           fmt::format("there are {} parameters", parameters_.size()));
+           fmt::format("there are {} parameters", parameters.size()));
   }
   const Visit visit(node_);
   if (const Status& fault = node_.usable(); !fault.ok()) {
     return fault;
   }
-  if (options_.only_takes) {
+  if (parts_.options.only_takes) {
     throw Error("an observer takes no step: relay() takes in what comes");
   }
-  if (!begun_ || !site_.try_begin(false)) {
-    const std::vector<float> before(parameters_.begin(), parameters_.end());
+  if (!begun_ || !parts_.site.try_begin(false)) {
+    const std::vector<float> before(parameters.begin(), parameters.end());
     if (Status status = begin(); !status.ok()) {
       return status;
     }
-    if (!std::ranges::equal(parameters_, before)) {
-      return SiteStep{.round = site_.round(), .dropped = true};
+    if (!std::ranges::equal(parameters, before)) {
+      return SiteStep{.round = round(), .dropped = true};
     }
   }
   return take(gradient, std::isnan(loss) ? std::nullopt : std::optional(loss));
@@ -226,7 +169,7 @@ Result<SiteStep> SiteOptimizer::Run::step(std::span<const float> gradient, doubl
 
 Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
                                           std::optional<double> loss) {
-  if (gradients_.spent()) {
+  if (parts_.gradients.spent()) {
     reporter_.tell_of_budget();
     return Status(Fault::budget,
                   "the privacy budget is spent: from now on the site can only pass "
@@ -234,14 +177,14 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   }
   reporter_.tell_of_round();
   const auto start = Clock::now();
-  const auto released = gradients_.release(gradient, loss);
+  const auto released = parts_.gradients.release(gradient, loss);
   if (!released.ok()) {
     return put_back(released.status());
   }
   if (steps_ == 0) {
-    guard_.look_at(gradients_.loss());
+    guard_.look_at(parts_.gradients.loss());
   }
-  if (Status status = site_.step(*released); !status.ok()) {
+  if (Status status = parts_.site.step(*released); !status.ok()) {
     return put_back(status);
   }
   ++steps_;
@@ -253,7 +196,7 @@ Result<SiteStep> SiteOptimizer::Run::take(std::span<const float> gradient,
   if (Status status = node_.guarded([&] { return pump(0ms); }); !status.ok()) {
     return node_.fail(status);
   }
-  return SiteStep{.round = site_.round()};
+  return SiteStep{.round = round()};
 }
 
 Result<SiteStep> SiteOptimizer::Run::put_back(const Status& status) {
@@ -261,7 +204,7 @@ Result<SiteStep> SiteOptimizer::Run::put_back(const Status& status) {
     return status;
   }
   steps_ = 0;
-  return SiteStep{.round = site_.round(), .dropped = true};
+  return SiteStep{.round = round(), .dropped = true};
 }
 
 Result<SiteStep> SiteOptimizer::Run::relay() {
@@ -277,7 +220,11 @@ Result<SiteStep> SiteOptimizer::Run::relay() {
 }
 
 Status SiteOptimizer::Run::run_round() {
-  if (Status status = commit(); !status.ok()) {
+  sites::Site& site = parts_.site;
+  if (Status status = site.offer(); !status.ok()) {
+    return status;
+  }
+  if (Status status = connections_.send(writer_); !status.ok()) {
     return status;
   }
   reporter_.enter(trains() ? SitePhase::waiting : SitePhase::relaying);
@@ -286,18 +233,18 @@ Status SiteOptimizer::Run::run_round() {
     return status;
   }
   const auto now = Clock::now();
-  site_.note_time({.lasted = std::chrono::duration<double>(now - round_began_).count(),
-                   .waited = node_.time().wait_s - before_s});
+  site.note_time({.lasted = std::chrono::duration<double>(now - round_began_).count(),
+                  .waited = node_.time().wait_s - before_s});
   round_began_ = now;
   if (pace_.adapts()) {
-    pace_.end_round(connections_.monitor().reports(), site_.round());
+    pace_.end_round(connections_.peers(), site.round());
   }
-  if (site_.ask_for_sum()) {
+  if (site.ask_for_sum()) {
     if (Status status = wait_for_peers(answers_); !status.ok()) {
       return status;
     }
   }
-  if (Status status = site_.collect(); !status.ok()) {
+  if (Status status = site.collect(); !status.ok()) {
     return status;
   }
   if (Status status = writer_.save_new_incarnation(); !status.ok()) {
@@ -316,40 +263,25 @@ Result<SiteStep> SiteOptimizer::Run::exchange() {
   }
   steps_ = 0;
   pace_.begin_round();
-  site_.plan_steps(pace_.steps());
-  begun_ = site_.try_begin(false);
+  parts_.site.plan_steps(pace_.steps());
+  begun_ = parts_.site.try_begin(false);
   reporter_.enter(busy_phase());
   reporter_.round_done();
-  return SiteStep{.round = site_.round(), .exchanged = true};
-}
-
-Status SiteOptimizer::Run::commit() {
-  Status status = site_.offer();
-  return status.ok() ? keep_and_send() : status;
-}
-
-Status SiteOptimizer::Run::keep_and_send() {
-  if (writer_.beside()) {  // no parcel waits for the state, which is copied while parcels travel
-    connections_.links().send();
-    return writer_.keep();
-  }
-  if (Status status = writer_.keep(); !status.ok()) {
-    return status;
-  }
-  connections_.links().send();
-  return {};
+  return SiteStep{.round = round(), .exchanged = true};
 }
 
 Status SiteOptimizer::Run::wait_for_peers(sites::Patience& patience) {
   const auto start = Clock::now();
   Status status = pump(0ms);
-  const auto heard = std::ranges::count_if(
-      site_.peers(), [](const sites::PeerState& peer) { return peer.heard && peer.waited_for; });
-  patience.begin(0, site_.awaited(), static_cast<std::size_t>(heard));
+  const auto heard = std::ranges::count_if(parts_.site.peers(), [](const sites::PeerState& peer) {
+    return peer.heard && peer.waited_for;
+  });
+  patience.begin(0, parts_.site.awaited(), static_cast<std::size_t>(heard));
   const std::chrono::duration<double> longest(patience.lasts());
-  while (status.ok() && !node_.stopped() && !site_.complete() && Clock::now() - start < longest) {
-    status = pump(std::min<Clock::duration>(kSlice, options_.patience));
-    patience.look(seconds_since(start), site_.awaited());
+  while (status.ok() && !node_.stopped() && !parts_.site.complete() &&
+         Clock::now() - start < longest) {
+    status = pump(std::min<Clock::duration>(kSlice, parts_.options.patience));
+    patience.look(seconds_since(start), parts_.site.awaited());
   }
   patience.end(seconds_since(start));
   node_.time().wait_s += seconds_since(start);
@@ -397,12 +329,10 @@ Status SiteOptimizer::Run::leave() {
 
 Status SiteOptimizer::Run::hand_over() {
   const bool told = node_.stopped();
-  return leave_run({.site = site_,
-                    .roster = *connections_.roster(),
-                    .gives_all = options_.exchange == sites::MixingKind::push_sum,
+  return leave_run({.parts = parts_,
+                    .writer = writer_,
+                    .connections = connections_,
                     .reporter = reporter_,
-                    .commit = [this] { return keep_and_send(); },
-                    .pump = [this](Clock::duration span) { return pump(span); },
                     .cut = [this, told] { return node_.hurried() || (!told && node_.stopped()); }});
 }
 
@@ -411,7 +341,7 @@ Status SiteOptimizer::Run::end() {
   if (Status status = writer_.save(true); !status.ok()) {
     return status;
   }
-  if (Status status = gradients_.settle(); !status.ok()) {
+  if (Status status = parts_.gradients.settle(); !status.ok()) {
     return status;
   }
   reporter_.export_model();
@@ -420,7 +350,7 @@ Status SiteOptimizer::Run::end() {
                              rounds_are_over() ? "its rounds are over,"
                              : node_.stopped() ? "was told to stop at round"
                                                : "ends at round",
-                             site_.round(), reporter_.history().text()),
+                             round(), reporter_.history().text()),
                  reporter_.history().with_figures({}));
   return {};
 }
@@ -428,7 +358,7 @@ Status SiteOptimizer::Run::end() {
 SiteResult SiteOptimizer::Run::result() const {
   const auto lock = node_.pause();
   SiteResult result = site_result(node_.finished() ? reporter_.report() : reporter_.present(),
-                                  reporter_.history(), node_.time(), parameters_);
+                                  reporter_.history(), node_.time(), parts_.site.parameters());
   result.stopped = !rounds_are_over();
   result.save_s = writer_.seconds();
   result.export_trouble = reporter_.export_trouble();

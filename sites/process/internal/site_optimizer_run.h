@@ -4,22 +4,18 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
 #include <sotto/sites/core/conduct/patience.h>
-#include <sotto/sites/core/site.h>
 #include <sotto/sites/nodes/called_node.h>
 #include <sotto/sites/nodes/state/site_folder.h>
 #include <sotto/sites/process/report/site_reporter.h>
 #include <sotto/sites/process/site_connections.h>
-#include <sotto/sites/process/site_gradients.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_optimizer.h>
 #include <sotto/sites/process/site_options.h>
@@ -32,7 +28,7 @@ namespace sotto {
 class SiteOptimizer::Run {
  public:
   /// As SiteOptimizer's.
-  Run(SiteOptions options, std::unique_ptr<SiteFolder> folder, std::span<float> parameters,
+  Run(const SiteOptions& options, std::unique_ptr<SiteFolder> folder, std::span<float> parameters,
       const ParameterLayout& layout, SiteListener listener);
 
   // What SiteOptimizer does.
@@ -43,20 +39,16 @@ class SiteOptimizer::Run {
   Status finish();
   Status leave();
 
-  bool trains() const { return !options_.only_takes && !gradients_.spent(); }
-  bool over() const { return node_.over(site_.round()); }
-  Round round() const { return site_.round(); }
-  Round next_step() const { return site_.round() * options_.communication_interval + steps_; }
+  bool trains() const { return !parts_.options.only_takes && !parts_.gradients.spent(); }
+  bool over() const { return node_.over(round()); }
+  Round round() const { return parts_.site.round(); }
+  Round next_step() const { return round() * parts_.options.communication_interval + steps_; }
   SiteReport report() const { return reporter_.report(); }
   SiteResult result() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   using Visit = CalledNode::Visit;
-
-  SiteOptions with_defaults(SiteOptions options, std::span<const float> parameters) const;
-  std::optional<PrivacyOptions> with_ledger(std::optional<PrivacyOptions> privacy) const;
-  sites::SiteSetup setup();
 
   /// Looks after the peers while a write is awaited; a fault comes again.
   void serve_meanwhile();
@@ -72,8 +64,6 @@ class SiteOptimizer::Run {
   Result<SiteStep> take(std::span<const float> gradient, std::optional<double> loss);
   Result<SiteStep> exchange();
   Status run_round();
-  Status commit();
-  Status keep_and_send();
   /// Gives what the site holds to another, as it leaves.
   Status hand_over();
   Status wait_for_peers(sites::Patience& patience);
@@ -84,22 +74,15 @@ class SiteOptimizer::Run {
   Status end();
   Status pump(Clock::duration longest);
   SitePhase busy_phase() const { return trains() ? SitePhase::training : SitePhase::relaying; }
-  bool rounds_are_over() const { return node_.rounds_are_over(site_.round()); }
+  bool rounds_are_over() const { return node_.rounds_are_over(round()); }
 
-  const SiteOptions options_;
+  SiteParts parts_;
   const SiteListener listener_;
-  const std::span<float> parameters_;  ///< the caller's
-  const ParameterLayout layout_;
-  const std::unique_ptr<SiteFolder> folder_;  ///< null: it keeps no state
-  SiteGradients gradients_;
-  const std::string settings_;
-  sites::Site site_;
   SiteGuard guard_;
   sites::Patience patience_;
   sites::Patience answers_;  ///< to what a secure sum needs
-  const SiteParts parts_;
-  SiteReporter reporter_;
   SiteConnections connections_;
+  SiteReporter reporter_;
 
   bool begun_ = false;     ///< there is a model to train
   bool leaving_ = false;   ///< the site ends before the others
@@ -107,7 +90,6 @@ class SiteOptimizer::Run {
   Round steps_ = 0;        ///< in this round
   Clock::time_point round_began_ = Clock::now();
   SitePace pace_;
-  std::uint64_t resets_ = 0;
   SiteStateWriter writer_;
   mutable CalledNode node_;  ///< last: it uses all members above
 };

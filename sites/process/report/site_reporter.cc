@@ -19,25 +19,17 @@ using namespace std::chrono_literals;
 constexpr auto kReportEvery = 250ms;
 constexpr auto kTellEvery = 10s;
 
-/// Bytes of messages sent to all peers.
-std::uint64_t bytes_sent(const Channels& channels) {
-  std::uint64_t sum = 0;
-  for (const ChannelTraffic& passed : channels.traffic()) {
-    sum += passed.bytes_sent;
-  }
-  return sum;
-}
-
 /// Puts the model where the options want it, if they do; durably.
-Status write_site_model(const SiteOptions& options, const ParameterLayout& layout,
-                        std::span<const float> model, Round round) {
+Status write_site_model(const SiteParts& parts) {
+  const SiteOptions& options = parts.options;
   if (options.export_file.empty()) {
     return {};
   }
   ModelNotes notes = options.notes;
-  notes["round"] = fmt::to_string(round);
+  notes["round"] = fmt::to_string(parts.site.round());
   return write_durably(options.export_file,
-                       exported_model(options.export_file, layout, model, options.units, notes));
+                       exported_model(options.export_file, parts.layout, parts.site.parameters(),
+                                      options.units, notes));
 }
 
 }  // namespace
@@ -53,22 +45,15 @@ SiteListener heard_listener(SiteListener listener, bool by_roster) {
   };
 }
 
-SiteReporter::SiteReporter(const SiteParts& parts, const ParameterLayout& layout,
+SiteReporter::SiteReporter(const SiteParts& parts, const SiteConnections& connections,
                            const SiteGuard& guard, const sites::Patience& patience,
                            SiteListener listener)
     : parts_(parts),
-      layout_(layout),
+      connections_(connections),
       guard_(guard),
       patience_(patience),
       listener_(std::move(listener)),
       started_at_(unix_time()) {}
-
-void SiteReporter::follow(const Channels* channels, const PeerMonitor* monitor,
-                          const RunRoster* roster) {
-  channels_ = channels;
-  monitor_ = monitor;
-  roster_ = roster;
-}
 
 void SiteReporter::tell(Level level, SiteEvent::Kind kind, std::string text,
                         std::vector<SiteFigure> figures) const {
@@ -97,8 +82,8 @@ void SiteReporter::tell_of_round() {
     return;
   }
   told_ = Clock::now();
-  const auto peers = monitor_ == nullptr ? std::vector<SitePeerReport>() : monitor_->reports();
-  listener_(history_.round_event(parts_.site.state(), peers, parts_.gradients.loss()));
+  listener_(
+      history_.round_event(parts_.site.state(), connections_.peers(), parts_.gradients.loss()));
 }
 
 void SiteReporter::enter(SitePhase phase) {
@@ -121,7 +106,6 @@ SiteReport SiteReporter::present() const {
   SiteReport report;
   report.name = parts_.options.name;
   report.phase = phase_;
-  report.address = channels_ == nullptr ? "" : channels_->address();
   report.settings = parts_.settings;
   report.rounds = parts_.options.rounds;
   report.dimension = parts_.site.parameters().size();
@@ -140,16 +124,7 @@ SiteReport SiteReporter::present() const {
   if (parts_.options.audit != nullptr) {
     report.audit = parts_.options.audit->head();
   }
-  if (monitor_ != nullptr) {
-    report.peers = monitor_->reports();
-    report.list_trouble = parts_.options.security.peers->trouble();
-    report.refused_keys = monitor_->admission().refused_keys();
-    report.keys_refused = channels_->refused_keys().times;
-    report.strangers = channels_->strangers();
-  }
-  if (roster_ != nullptr) {
-    report.roster = roster_->report();
-  }
+  connections_.describe(report);
   return report;
 }
 
@@ -161,13 +136,13 @@ void SiteReporter::evaluated(const Evaluation& quality) {
   point.round = parts_.site.round();
   point.time_s = seconds_since(began_);
   set_quality(point, quality);
-  point.bytes_per_node = channels_ == nullptr ? 0 : static_cast<double>(bytes_sent(*channels_));
+  point.bytes_per_node = static_cast<double>(connections_.bytes_sent());
   SiteStanding standing{.mass = parts_.site.state().settled_mass};
   if (const auto privacy = parts_.gradients.privacy()) {
     standing.epsilon = privacy->epsilon;
   }
-  if (roster_ != nullptr) {
-    standing.nodes_up = static_cast<double>(roster_->report().up);
+  if (const RunRoster* roster = connections_.roster()) {
+    standing.nodes_up = static_cast<double>(roster->report().up);
   }
   history_.add(point, standing, parts_.options.observer);
   export_model();
@@ -175,8 +150,7 @@ void SiteReporter::evaluated(const Evaluation& quality) {
 }
 
 void SiteReporter::export_model() {
-  const Status status =
-      write_site_model(parts_.options, layout_, parts_.site.parameters(), parts_.site.round());
+  const Status status = write_site_model(parts_);
   if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
     tell(Level::warning, SiteEvent::Kind::export_failed, status.message());
   } else if (status.ok() && !parts_.options.export_file.empty()) {

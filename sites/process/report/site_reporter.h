@@ -12,13 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/base/parameter_layout.h>
-#include <sotto/comm/channels.h>
 #include <sotto/sites/core/conduct/patience.h>
 #include <sotto/sites/nodes/report/site_history.h>
 #include <sotto/sites/nodes/report/site_report.h>
-#include <sotto/sites/nodes/run_roster.h>
-#include <sotto/sites/process/report/peer_monitor.h>
+#include <sotto/sites/process/site_connections.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_parts.h>
 #include <sotto/trainers/tasks/task.h>
@@ -32,11 +29,8 @@ SiteListener heard_listener(SiteListener listener, bool by_roster);
 class SiteReporter {
  public:
   /// Tells `listener` of events.
-  SiteReporter(const SiteParts& parts, const ParameterLayout& layout, const SiteGuard& guard,
+  SiteReporter(const SiteParts& parts, const SiteConnections& connections, const SiteGuard& guard,
                const sites::Patience& patience, SiteListener listener);
-
-  /// From now on the peers are told of, too, and the roster where there is one; null: no more.
-  void follow(const Channels* channels, const PeerMonitor* monitor, const RunRoster* roster);
 
   /// Tells an event, with the site's round.
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
@@ -73,13 +67,10 @@ class SiteReporter {
   using Clock = std::chrono::steady_clock;
 
   const SiteParts& parts_;
-  const ParameterLayout& layout_;
+  const SiteConnections& connections_;
   const SiteGuard& guard_;
   const sites::Patience& patience_;
   const SiteListener listener_;
-  const Channels* channels_ = nullptr;
-  const PeerMonitor* monitor_ = nullptr;
-  const RunRoster* roster_ = nullptr;
   SitePhase phase_ = SitePhase::starting;
   const Clock::time_point began_ = Clock::now();
   const double started_at_;

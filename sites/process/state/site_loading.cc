@@ -48,8 +48,7 @@ void admit_state(const SiteParts& parts, const SiteStateFile& state) {
 
 }  // namespace
 
-Result<bool> load_site(const SiteParts& parts, SiteStateWriter& writer,
-                       const SiteReporter& reporter) {
+Result<bool> load_site(SiteParts& parts, SiteStateWriter& writer, const SiteReporter& reporter) {
   if (parts.folder == nullptr) {
     reporter.tell(Level::info, SiteEvent::Kind::started, "a new site, which keeps no state");
     writer.loaded();

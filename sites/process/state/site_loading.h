@@ -13,7 +13,6 @@ namespace sotto {
 /// Loads the state, if there is one, and tells which. True: the state is not what others know last,
 /// and the site begins anew with its model, or with a neighbour's (Site::disown_past). Throws Error
 /// for a state of another format, or of a site with other settings; a fault: it cannot be read.
-Result<bool> load_site(const SiteParts& parts, SiteStateWriter& writer,
-                       const SiteReporter& reporter);
+Result<bool> load_site(SiteParts& parts, SiteStateWriter& writer, const SiteReporter& reporter);
 
 }  // namespace sotto

@@ -26,15 +26,19 @@ struct Node {
   ParameterLayout layout = complete_layout({}, parameters.size());
   FoundingVotes votes{options.state, options.name};
   OwedStep owed{};
-  ElasticReporter reporter{options, "", parameters.size(), {}};
+  ElasticConnections connections{options, "", parameters.size(), votes, clock, {}};
+  ElasticReporter reporter{options, "", parameters.size(), connections, {}};
   RunEntry entry{{.options = options,
                   .parameters = parameters,
                   .layout = layout,
-                  .incarnation = 7,
                   .votes = votes,
                   .owed = owed,
+                  .connections = connections,
                   .reporter = reporter,
-                  .clock = [] { return sites::EpochTime(1); }}};
+                  .clock = clock}};
+
+ private:
+  static sites::EpochTime clock() { return sites::EpochTime(1); }
 };
 
 ElasticOptions options_of(const std::string& state) {

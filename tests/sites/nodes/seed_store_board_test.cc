@@ -1,5 +1,5 @@
 // What a node and the thread of its store of seeds tell each other.
-#include "../../../sites/nodes/stores/internal/seed_store_board.h"
+#include <sotto/sites/nodes/stores/seed_store_board.h>
 
 #include <chrono>
 #include <optional>

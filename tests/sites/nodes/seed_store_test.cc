@@ -54,8 +54,8 @@ void await(const Wanted& wanted) {
   }
 }
 
-bool finds(const SeedStore& node, std::vector<std::string> addresses) {
-  const auto seeds = node.seeds();
+bool finds(SeedStore& node, std::vector<std::string> addresses) {
+  const auto seeds = node.board().seeds();
   if (!seeds) {
     return false;
   }
@@ -71,7 +71,7 @@ bool finds(const SeedStore& node, std::vector<std::string> addresses) {
 std::optional<SiteEvent> told(SeedStore& node, SiteEvent::Kind kind) {
   std::optional<SiteEvent> event;
   await([&] {
-    for (const SiteEvent& one : node.news()) {
+    for (const SiteEvent& one : node.board().news()) {
       event = one.kind == kind ? std::optional(one) : event;
     }
     return event.has_value();
@@ -102,7 +102,7 @@ TEST_CASE("seed stores: nodes find each other and not those that have left or we
   b.reset();
   CHECK(all.fake->values().size() == 2);
   await([&] { return finds(*a, {Fixture::address(3)}); });
-  c->leave();
+  c->board().leave();
   await([&] { return finds(*a, {}); });
   CHECK(all.fake->values().size() == 1);
 }
@@ -118,8 +118,8 @@ TEST_CASE("seed stores: a store that is gone ends no node and is told of twice")
   CHECK(silent->text.find("the test's store is gone") != std::string::npos);
   const std::size_t looks = all.fake->looks();
   await([&] { return all.fake->looks() > looks + 200; });
-  CHECK(a->standing().ok());
-  CHECK(a->news().empty());
+  CHECK(a->board().standing().ok());
+  CHECK(a->board().news().empty());
   CHECK(finds(*a, {Fixture::address(2)}));
   all.fake->set_gone(false);
   CHECK(told(*a, SiteEvent::Kind::store_answers)->level == SiteEvent::Level::info);
@@ -137,13 +137,15 @@ TEST_CASE("seed stores: one that never answers is waited for as long as its pati
   all.fake->set_gone(true);
   const auto patient = all.node(1);
   const auto other = all.node(2, 1ms);
-  await([&] { return other->standing().fault() == Fault::deadline; });
-  await([&] { return other->standing().message().find("store is gone") != std::string::npos; });
-  CHECK(patient->standing().ok());
-  CHECK_FALSE(patient->seeds());
-  CHECK_FALSE(patient->runs().known);
+  await([&] { return other->board().standing().fault() == Fault::deadline; });
+  await([&] {
+    return other->board().standing().message().find("store is gone") != std::string::npos;
+  });
+  CHECK(patient->board().standing().ok());
+  CHECK_FALSE(patient->board().seeds());
+  CHECK_FALSE(patient->board().runs().known);
   all.fake->set_gone(false);
-  await([&] { return patient->seeds().has_value() && other->standing().ok(); });
+  await([&] { return patient->board().seeds().has_value() && other->board().standing().ok(); });
 }
 
 TEST_CASE("seed stores: of two nodes that want to begin a run one does and its end is told") {
@@ -152,19 +154,19 @@ TEST_CASE("seed stores: of two nodes that want to begin a run one does and its e
   auto b = all.node(2);
   const StoredRun of_a{.number = 1, .id = {1, 1}, .name = "a", .address = "10.0.0.1:9000"};
   const StoredRun of_b{.number = 1, .id = {2, 2}, .name = "b", .address = "10.0.0.2:9000"};
-  await([&] { return a->runs().known; });
-  CHECK_FALSE(a->runs().latest);
-  a->want(of_a);
-  b->want(of_b);
-  await([&] { return a->runs().latest && b->runs().latest; });
-  CHECK(a->runs().latest == b->runs().latest);
-  const StoredRun begun = *a->runs().latest;
+  await([&] { return a->board().runs().known; });
+  CHECK_FALSE(a->board().runs().latest);
+  a->board().want(of_a);
+  b->board().want(of_b);
+  await([&] { return a->board().runs().latest && b->board().runs().latest; });
+  CHECK(a->board().runs().latest == b->board().runs().latest);
+  const StoredRun begun = *a->board().runs().latest;
   CHECK((begun == of_a || begun == of_b));
-  CHECK_FALSE(a->runs().end);
+  CHECK_FALSE(a->board().runs().end);
   // What is told last of all arrives, too.
-  b->note_end(begun.id, {.steps = 9, .all_left = true});
+  b->board().note_end(begun.id, {.steps = 9, .all_left = true});
   b.reset();
-  await([&] { return a->runs().end == StoredEnd{.steps = 9, .all_left = true}; });
+  await([&] { return a->board().runs().end == StoredEnd{.steps = 9, .all_left = true}; });
 }
 
 TEST_CASE("seed stores: a call that hangs is told of and holds up no end") {
@@ -177,7 +179,7 @@ TEST_CASE("seed stores: a call that hangs is told of and holds up no end") {
   {
     SeedStore node([fake](const StopRequest&) { return fake; }, key,
                    {.name = "a", .incarnation = 1, .address = "10.0.0.1:9000"}, options);
-    await([&] { return node.seeds().has_value(); });
+    await([&] { return node.board().seeds().has_value(); });
     fake->set_hanging(true);
     CHECK(told(node, SiteEvent::Kind::store_silent)->text.find("takes longer") !=
           std::string::npos);
@@ -185,10 +187,43 @@ TEST_CASE("seed stores: a call that hangs is told of and holds up no end") {
     CHECK(told(node, SiteEvent::Kind::store_answers).has_value());
     fake->set_hanging(true);
     CHECK(told(node, SiteEvent::Kind::store_silent).has_value());
-    node.leave();
-    node.note_end({1, 1}, {.steps = 9, .all_left = true});
+    node.board().leave();
+    node.board().note_end({1, 1}, {.steps = 9, .all_left = true});
   }
   // The thread that was left behind has the store, and lets it go once the call ends.
+  fake->set_hanging(false);
+  fake.reset();
+  await([&] { return left.expired(); });
+}
+
+TEST_CASE("seed stores: no end waits for a store that hangs as it opens or in its last call") {
+  auto fake = std::make_shared<FakeSharedStore>();
+  const std::weak_ptr<FakeSharedStore> left = fake;
+  const RunKey key(make_key_pair());
+  const sites::SeedLease own{.name = "a", .incarnation = 1, .address = "10.0.0.1:9000"};
+  SeedStoreOptions options = quick();
+  options.waits = 1ms;
+  const auto opens = std::make_shared<std::promise<void>>();
+  const auto stopped = std::make_shared<std::promise<bool>>();
+  {
+    SeedStore node(
+        [open = opens->get_future().share(), stopped, fake](const StopRequest& stop) {
+          open.wait();
+          stopped->set_value(stop());
+          return std::shared_ptr<SharedStore>(fake);
+        },
+        key, own, options);
+  }
+  opens->set_value();
+  CHECK(stopped->get_future().get());  // which the thread still has, and no node
+  CHECK(fake->looks() == 0);
+  {
+    options.look = 1h;  // after the first look only the end calls the store
+    SeedStore node([fake](const StopRequest&) { return fake; }, key, own, options);
+    await([&] { return node.board().seeds().has_value() && !fake->values().empty(); });
+    fake->set_hanging(true);
+  }
+  CHECK(fake->values().size() == 1);  // the lease is left for others to find old
   fake->set_hanging(false);
   fake.reset();
   await([&] { return left.expired(); });
@@ -214,12 +249,12 @@ TEST_CASE("seed stores: a store that takes its time to open is waited for as one
         throw Error("seeds", "there is no such folder");
       },
       key, own, options);
-  await([&] { return late.standing().fault() == Fault::deadline; });
+  await([&] { return late.board().standing().fault() == Fault::deadline; });
   opens->set_value();
-  await([&] { return late.seeds().has_value(); });
-  CHECK(late.standing().ok());
-  await([&] { return never.standing().fault() == Fault::unexpected; });
-  CHECK(never.standing().message().find("no such folder") != std::string::npos);
+  await([&] { return late.board().seeds().has_value(); });
+  CHECK(late.board().standing().ok());
+  await([&] { return never.board().standing().fault() == Fault::unexpected; });
+  CHECK(never.board().standing().message().find("no such folder") != std::string::npos);
 }
 
 TEST_CASE(
@@ -229,10 +264,10 @@ TEST_CASE(
   options.lease = 10h;  // leases alone would be looked at in hours
   const auto a = all.node(1, options);
   const StoredRun run{.number = 1, .id = {1, 1}, .name = "a", .address = "10.0.0.1:9000"};
-  a->want(run);
-  await([&] { return a->runs().latest == run; });
-  a->note_run(run.id);
-  a->hurry(false);
+  a->board().want(run);
+  await([&] { return a->board().runs().latest == run; });
+  a->board().note_run(run.id);
+  a->board().hurry(false);
   const std::size_t looks = all.fake->looks();
   await([&] { return all.fake->looks() > looks + 100; });
   for (const auto& [key, value] : all.fake->values()) {

@@ -15,30 +15,62 @@
 #include <vector>
 
 #include <sotto/base/status.h>
-#include <sotto/sites/nodes/stores/seed_store.h>
+#include <sotto/sites/nodes/report/site_event.h>
+#include <sotto/sites/nodes/stores/run_store.h>
+#include <sotto/sites/roster/seed_leases.h>
 
 namespace sotto {
+
+/// How a node uses the store of its seeds.
+struct SeedStoreOptions {
+  std::string url{};  ///< the store, for messages
+  /// How long the store's first answer is awaited.
+  std::chrono::milliseconds patience{30'000};
+  sites::RosterTime lease = sites::SeedLeases::kLength;  ///< length of a lease
+  /// Time from one look at the runs to the next, and while others are looked for at all leases,
+  /// too; at these else after a sixth of a lease.
+  std::chrono::milliseconds look{1'000};
+  /// Time after which a look that has not ended is a store that does not answer.
+  std::chrono::milliseconds hangs{10'000};
+  /// How long the end waits for a call of the store that is under way, and the beginning for it to
+  /// be opened.
+  std::chrono::milliseconds waits{3'000};
+};
 
 class SeedStoreBoard {
  public:
   explicit SeedStoreBoard(SeedStoreOptions options) : options_(std::move(options)) {}
 
-  // For the node: as SeedStore's, and these.
+  // For the node.
+
+  /// Nodes that may be asked; none: the store has yet to answer.
+  std::optional<std::vector<sites::RosterSeed>> seeds() const;
+  /// Fault::deadline once the store has not answered for its patience, ever. Fault::unexpected
+  /// where it could not be opened.
+  Status standing() const;
+  /// Whether others are looked for, so that the store is looked at often.
+  void hurry(bool looked_for);
+  /// What has happened since the last call.
+  std::vector<SiteEvent> news();
+
+  /// The runs as the store has them.
+  StoredRuns runs() const;
+  /// This node wants to begin this run: runs() says once it has, or another node a run of this
+  /// number. None: it does not want to any more.
+  void want(const std::optional<StoredRun>& run);
+  /// The run in which this node is, which a store that loses its memory gets back; none: in none.
+  void note_run(const std::optional<StoredRunId>& run);
+  /// The run with this id has ended so, which the store is told.
+  void note_end(const StoredRunId& id, const StoredEnd& end);
+  /// The node leaves: its lease is taken out.
+  void leave();
+
+  // For SeedStore, which has the thread.
 
   /// Waits until the store is open, `waits` at most. Throws what opening it threw.
   void await_open();
   /// The thread is to end; whether it did so within `waits`.
   bool end();
-
-  std::optional<std::vector<sites::RosterSeed>> seeds() const;
-  Status standing() const;
-  void hurry(bool looked_for);
-  std::vector<SiteEvent> news();
-  StoredRuns runs() const;
-  void want(const std::optional<StoredRun>& run);
-  void note_run(const std::optional<StoredRunId>& run);
-  void note_end(const StoredRunId& id, const StoredEnd& end);
-  void leave();
 
   // For the thread.
 

@@ -1,4 +1,6 @@
-#include "seed_store_board.h"
+#include <sotto/sites/nodes/stores/seed_store_board.h>
+
+#include <utility>
 
 #include <fmt/format.h>
 
