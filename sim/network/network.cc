@@ -12,8 +12,12 @@
 #include "internal/windowed_streams.h"
 
 namespace sotto {
-
 namespace {
+
+const NetworkModel& valid(const NetworkModel& model) {
+  validate(model);
+  return model;
+}
 
 std::unique_ptr<FluidStreams> make_messages(const NetworkModel& model, const ConnectionPairs& pairs,
                                             ConnectionWays& ways, Flows& flows, EventQueue& queue) {
@@ -28,7 +32,7 @@ std::unique_ptr<FluidStreams> make_messages(const NetworkModel& model, const Con
 struct Network::Parts {
   Parts(const Platform& platform, const NetworkModel& of_model, std::uint64_t seed,
         EventQueue& queue)
-      : model(of_model),
+      : model(valid(of_model)),
         link_events(platform, queue),
         ways(platform, of_model, seed),
         flows(platform, of_model, ways, queue),
@@ -54,10 +58,9 @@ struct Network::Parts {
 
 Network::Network(const Platform& platform, const NetworkModel& model, std::uint64_t seed,
                  EventQueue& queue)
-    : queue_(queue) {
-  validate(model);
-  parts_ = std::make_unique<Parts>(platform, model, seed, queue);
-}
+    : queue_(queue),
+      parts_(std::make_unique<Parts>(platform, model, seed, queue)),
+      shares_(parts_->flows.shares()) {}
 
 Network::~Network() = default;
 
@@ -169,8 +172,6 @@ bool Network::will_move() const {
 std::span<const double> Network::carried() const { return parts_->carried; }
 
 double Network::offered(LinkId link) const { return parts_->ways.links().offered(link, now()); }
-
-const FairShare& Network::shares() const { return parts_->flows.shares(); }
 
 std::size_t Network::trace_events() const { return parts_->link_events.steps_queued(); }
 

@@ -107,7 +107,7 @@ class Network {
   std::span<const double> carried() const;
   /// Bytes that a link could have carried until now.
   double offered(LinkId link) const;
-  const FairShare& shares() const;
+  const FairShare& shares() const { return shares_; }
   /// Events of the queue that are the next steps of links' traces. Traces that repeat have one for
   /// ever.
   std::size_t trace_events() const;
@@ -117,6 +117,7 @@ class Network {
 
   EventQueue& queue_;
   std::unique_ptr<Parts> parts_;
+  const FairShare& shares_;  ///< those of the parts' flows
 };
 
 }  // namespace sotto
