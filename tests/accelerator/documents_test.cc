@@ -15,10 +15,14 @@ namespace sotto::test::documents_test {
 
 namespace {
 
-/// Whether a device has the compressor, as a user writes it.
+/// Whether a device has the compressor, as a user writes it, for a model of two tensors.
 bool adopts(const Accelerator& accelerator, const CompressorInfo& family) {
+  ParameterLayout layout;
+  append_block(layout, "weight", {64, 64});
+  append_block(layout, "bias", {64});
   try {
-    return accelerator.adopt(*make_compressor(family.example)) != nullptr;
+    const auto made = make_compressor(family.example, ContractKind::any, host_ops(), layout);
+    return accelerator.adopt(*made) != nullptr;
   } catch (const Error&) {
     return false;
   }
