@@ -57,17 +57,32 @@ std::vector<Rank> merged(const std::vector<Rank>& a, const std::vector<Rank>& b)
 
 }  // namespace
 
-ProgramGradient::ProgramGradient(const ProgramSetup& setup, const BuildGradientProgram& build,
-                                 const GroupAlgorithm& algorithm)
+ProgramGradient::ProgramGradient(
+    const ProgramSetup& setup, const BuildGradientProgram& build, std::string_view axis,
+    const std::function<std::unique_ptr<Algorithm>(const Group&)>& make, SettingsStamp stamp)
     : program_(setup,
                [&](const ProgramNode& node) {
                  auto program = build(node);
                  made_ = program.get();
                  return program;
                }),
-      map_(NodeGrid(setup.grid, setup.nodes).group(algorithm.axis, setup.rank)),
-      inner_(make_inner(setup, map_.group(), algorithm)),
-      stamp_(stamp_of_settings(text_of(algorithm))) {}
+      map_(NodeGrid(setup.grid, setup.nodes).group(axis, setup.rank)),
+      inner_(make(map_.group())),
+      stamp_(stamp) {}
+
+ProgramGradient::ProgramGradient(const ProgramSetup& setup, const BuildGradientProgram& build,
+                                 const GroupAlgorithm& algorithm)
+    : ProgramGradient(
+          setup, build, algorithm.axis,
+          [&](const Group& group) { return make_inner(setup, group, algorithm); },
+          stamp_of_settings(text_of(algorithm))) {}
+
+ProgramGradient::ProgramGradient(const ProgramSetup& setup, const BuildGradientProgram& build,
+                                 std::string_view axis, std::unique_ptr<Algorithm> algorithm,
+                                 std::string_view settings)
+    : ProgramGradient(
+          setup, build, axis, [&](const Group& /*group*/) { return std::move(algorithm); },
+          stamp_of_settings(settings)) {}
 
 Peers ProgramGradient::peers() const {
   const Peers own = program_.peers();

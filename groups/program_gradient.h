@@ -53,6 +53,13 @@ class ProgramGradient final : public Algorithm {
   ProgramGradient(const ProgramSetup& setup, const BuildGradientProgram& build,
                   const GroupAlgorithm& algorithm);
 
+  /// An algorithm that is made already, for the program's parameters, between the nodes along
+  /// `axis`; `settings` are those of which its nodes make one, as text. Throws Error as
+  /// ProgramAlgorithm, and as NodeGrid::group for the axis.
+  ProgramGradient(const ProgramSetup& setup, const BuildGradientProgram& build,
+                  std::string_view axis, std::unique_ptr<Algorithm> algorithm,
+                  std::string_view settings);
+
   /// The program's part of a round's traffic.
   ExchangeVolume volume() const { return program_.volume(); }
 
@@ -74,6 +81,11 @@ class ProgramGradient final : public Algorithm {
   Status load(ByteReader& in) override;
 
  private:
+  /// `make` is called with the group along the axis.
+  ProgramGradient(const ProgramSetup& setup, const BuildGradientProgram& build,
+                  std::string_view axis,
+                  const std::function<std::unique_ptr<Algorithm>(const Group&)>& make,
+                  SettingsStamp stamp);
   static bool of_program(const ExchangeTag& tag) { return tag.bucket >= kMostBuckets; }
   /// A fault of the inner algorithm, with the ranks of its group in front.
   Status in_group(const Status& status) const;

@@ -15,6 +15,7 @@
 #include <sotto/optim/wrappers/bucketed.h>
 #include <sotto/topology/node_groups.h>
 #include <sotto/topology/registry.h>
+#include <sotto/trainers/placed_model.h>
 
 namespace sotto {
 namespace {
@@ -66,6 +67,12 @@ std::shared_ptr<Workers> make_workers(int threads) {
 struct SentModel {
   SentModel(const OptimizerOptions& options, std::size_t parameters, const ParameterLayout& whole)
       : length(parameters), layout(whole) {
+    if (options.placed) {
+      layout = layout_of_parts(complete_layout(whole, parameters),
+                               options.placed->stepped(parameters, options.rank).common);
+      length = dimension_of(layout);
+      return;
+    }
     if (options.groups.empty()) {
       return;
     }
@@ -95,6 +102,9 @@ std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& option
 
 OptimizerOptions resolved(OptimizerOptions options, std::size_t parameters,
                           const ParameterLayout& layout) {
+  if (options.placed) {
+    check_placed(options);
+  }
   AlgorithmSpec algorithm = parse_algorithm(options.algorithm);
   const AlgorithmInfo& info = *algorithm.info;
   const SentModel sent(options, parameters, layout);

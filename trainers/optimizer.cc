@@ -8,10 +8,10 @@
 #include <sotto/comm/session.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/metered.h>
-#include <sotto/optim/registry.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/driver.h>
 #include <sotto/trainers/observer.h>
+#include <sotto/trainers/placed_model.h>
 #include <sotto/trainers/privacy_budget.h>
 
 #include "internal/agreement/run_agreement.h"
@@ -56,7 +56,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   setup.run_id = internal::run_number(agreement());
   setup.terms = step_settings_->terms();
   const auto steps = setup.privacy;
-  algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
+  algorithm_ = make_node_algorithm(options_, std::move(setup), &warnings_);
   if (Status status = model_->accelerator_status(); !status.ok()) {
     throw Error(status.message());
   }
@@ -179,6 +179,10 @@ std::optional<PrivacySpent> Optimizer::privacy() const {
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
+  if (options_.placed) {
+    refuse("lr", fmt::format("{}", learning_rate),
+           "nodes with tensors of their own keep their learning rate; take a schedule");
+  }
   step_settings_->set_rate(learning_rate);
   stamp_settings();
 }

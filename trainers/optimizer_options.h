@@ -26,6 +26,7 @@
 namespace sotto {
 
 class Observer;
+struct PlacedModel;
 
 /// The rule for a node that is out of data, and calls finish(), before the others.
 enum class Join {
@@ -147,6 +148,11 @@ struct OptimizerOptions {
   /// vectors that lie there. One serves one optimizer. Nodes with and without one may train
   /// together.
   std::shared_ptr<Accelerator> accelerator{};
+
+  /// The tensors that lie at one node each, and the program that makes gradients
+  /// (placed_model.h, where check_placed says what does not go with it); `step` then takes a
+  /// gradient of zeros. The learning rate cannot be changed. Null: all nodes have all tensors.
+  std::shared_ptr<const PlacedModel> placed{};
 };
 
 /// The weight of a node's model in the mean of all models, if its data have this weight: the same

@@ -32,7 +32,8 @@ RowRoom room_of(const GroupMember& member, const ExpertOptions& options, std::si
   const auto all = static_cast<double>(options.tokens);
   // A factor such as 1.1 is a little more in double, and must not round a whole number up.
   constexpr double kRounding = 1e-12;
-  const double fits = std::ceil(options.capacity * static_cast<double>(choices) * all /
+  const std::size_t counted = options.capacity_by == CapacityBy::one ? 1 : choices;
+  const double fits = std::ceil(options.capacity * static_cast<double>(counted) * all /
                                 static_cast<double>(options.experts) * (1 - kRounding));
   const double capacity = options.capacity == 0 ? all : std::min(all, fits);
   constexpr double kMostRows = std::numeric_limits<std::uint16_t>::max();

@@ -7,12 +7,13 @@
 // E experts lie in order at the p members of a group, E/p at each. A node has at most T tokens of
 // width h in a round, and each goes to k experts (expert_gate.h):
 //   y_t = Σ_j g_tj expert_tj(x_t)
-// A node may send C = ⌈f k T / E⌉ tokens to an expert, f being the capacity factor. They are taken
-// in the order of first choices of tokens 0 … T − 1, then second choices, and so on; what does not
-// fit is dropped: it adds nothing to y, and weights stay as they are. So which tokens are dropped
-// depends on nothing but the scores.
-// An expert sees its rows in the order (member, token). With tokens dealt to the members in
-// contiguous runs that is one order for any p, and so are the sums over its rows.
+// A node may send C = ⌈f k T / E⌉ tokens to an expert, f being the capacity factor; or C = ⌈f T /
+// E⌉ whatever k is (CapacityBy::one), so that gates of different k give experts as much work, as
+// M6-T compares them (Yang et al., arXiv:2105.15082). They are taken in the order of first choices
+// of tokens 0 … T − 1, then second choices, and so on; what does not fit is dropped: it adds
+// nothing to y, and weights stay as they are. So which tokens are dropped depends on nothing but
+// the scores. An expert sees its rows in the order (member, token). With tokens dealt to the
+// members in contiguous runs that is one order for any p, and so are the sums over its rows.
 //
 // A round has four exchanges, each a stage's collective (program.h), in this order:
 //
@@ -50,6 +51,12 @@
 
 namespace sotto {
 
+/// The even share of tokens that a capacity factor multiplies.
+enum class CapacityBy : std::uint8_t {
+  choices,  ///< k T / E: as many as come to an expert where all get as many
+  one,      ///< T / E, as with one choice a token; with k > 1 choices tokens are dropped sooner
+};
+
 /// A layer of experts, the same at all members.
 struct ExpertOptions {
   std::size_t experts = 1;     ///< number of experts, E, a multiple of the members
@@ -58,6 +65,7 @@ struct ExpertOptions {
   std::string gate = "top:1";  ///< text of an ExpertGate
   /// Capacity factor f; 0: no token is dropped.
   double capacity = 1.25;
+  CapacityBy capacity_by = CapacityBy::choices;
   std::string compressor = "none";  ///< compressor of tokens and results (Carried::activation)
   std::string gradient_compressor =
       "none";  ///< compressor of gradients (Carried::activation_gradient)

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <sotto/study/json/config_parts.h>
+#include <sotto/study/train/expert_plan.h>
 #include <sotto/topology/node_groups.h>
 
 namespace sotto::study {
@@ -18,6 +19,9 @@ Json settings_json(const RunSettings& settings) {
       {{"gradient_time", o.gradient_time},
        {"batches", settings.task.batches.empty() ? Json(nullptr) : Json(settings.task.batches)},
        {"partition", settings.task.partition},
+       {"experts_at", used.placed ? "nodes" : "everywhere"},
+       {"expert_compressor", used.placed ? Json(expert_settings(o).compressor) : Json(nullptr)},
+       {"expert_capacity", or_null(o.expert_capacity)},
        {"nodes", used.nodes},
        {"transport", used.transport},
        {"topology", used.topology},

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <sotto/optim/exchange/frame_room.h>
-#include <sotto/optim/registry.h>
 #include <sotto/trainers/algorithm_setup.h>
+#include <sotto/trainers/placed_model.h>
 
 namespace sotto::study {
 
@@ -20,7 +20,7 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options,
   // What is around an algorithm may post its exchanges later than they are encoded.
   const bool plain = options.communication_interval == 1 && !options.outer_step_rule &&
                      !options.outer_after_mixing && !options.delayed_gradient &&
-                     options.groups.empty();
+                     options.groups.empty() && !options.placed;
   if (!plain) {
     frames = nullptr;
   }
@@ -41,7 +41,7 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options,
     setup.terms = terms;
     setup.scratch = scratch;
     setup.frames = frames;
-    return make_algorithm(own.algorithm, std::move(setup));
+    return make_node_algorithm(own, std::move(setup));
   };
   return job;
 }

@@ -5,6 +5,7 @@
 
 #include <sotto/study/quality.h>
 #include <sotto/trainers/model_sum.h>
+#include <sotto/trainers/placed_model.h>
 
 namespace sotto::study {
 namespace {
@@ -17,6 +18,20 @@ ModelJudge::ModelJudge(const TrainPlan& plan, bool by_worst)
     : plan_(plan), by_worst_(by_worst), task_(plan.tasks->make(0)) {}
 
 void ModelJudge::judge(std::span<const std::span<const float>> models, HistoryPoint& point) {
+  const auto& placed = plan_.run.optimizer.placed;
+  if (!placed) {
+    judge_whole(models, point);
+    return;
+  }
+  std::vector<std::vector<float>> whole;
+  for (const auto& model : models) {
+    whole.emplace_back(model.begin(), model.end());
+  }
+  bring_together(*placed, whole);
+  judge_whole(std::vector<std::span<const float>>(whole.begin(), whole.end()), point);
+}
+
+void ModelJudge::judge_whole(std::span<const std::span<const float>> models, HistoryPoint& point) {
   ModelSum sum;
   std::vector<std::span<const float>> present;
   const OptimizerOptions& optimizer = plan_.run.optimizer;

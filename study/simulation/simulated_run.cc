@@ -24,6 +24,7 @@
 #include <sotto/study/simulation/stretches.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
+#include <sotto/trainers/placed_model.h>
 
 namespace sotto::study {
 namespace {
@@ -41,6 +42,8 @@ class SimulatedJob {
   SimulatorHooks hooks();
   void watch_phases(SimulatorHooks& hooks);
   SimulationResult result(SimulationReport report, const Platform& platform) const;
+  /// Digests of all nodes' models.
+  std::vector<std::string> model_digests() const;
 
   const Scenario& scenario_;
   const std::string name_;
@@ -266,6 +269,25 @@ SimulatedRun SimulatedJob::run() {
   return run;
 }
 
+std::vector<std::string> SimulatedJob::model_digests() const {
+  std::vector<std::string> digests;
+  std::vector<std::vector<float>> whole;  // where nodes have tensors of their own
+  const auto& placed = plan_->run.optimizer.placed;
+  for (std::size_t node = 0; node < parameters_.size() && placed; ++node) {
+    const auto x = simulator_->node(node).parameters();
+    whole.emplace_back(x.begin(), x.end());
+  }
+  if (placed) {
+    bring_together(*placed, whole);
+  }
+  for (std::size_t node = 0; node < parameters_.size(); ++node) {
+    const auto x =
+        placed ? std::span<const float>(whole[node]) : simulator_->node(node).parameters();
+    digests.push_back(sha256_hex(std::as_bytes(x)));
+  }
+  return digests;
+}
+
 SimulationResult SimulatedJob::result(SimulationReport report, const Platform& platform) const {
   SimulationResult made;
   made.settings = std::make_shared<const RunSettings>(settings_of(*plan_));
@@ -277,10 +299,7 @@ SimulationResult SimulatedJob::result(SimulationReport report, const Platform& p
   for (const NodeReport& node : report.nodes) {
     made.rounds = std::max(made.rounds, node.rounds);
   }
-  for (std::size_t node = 0; node < parameters_.size(); ++node) {
-    made.parameters_sha256.push_back(
-        sha256_hex(std::as_bytes(simulator_->node(node).parameters())));
-  }
+  made.parameters_sha256 = model_digests();
   made.virtual_s = exact_seconds(report.end);
   history_.fill(made, report.end);
   for (const ScenarioMark& mark : marks_of(scenario_)) {

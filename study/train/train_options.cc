@@ -22,6 +22,15 @@ SettingGroup task_settings(TrainOptions& o) {
           {"gradient-time", &o.gradient_time, "SPEC",
            "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
            "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\""},
+          {"experts-at", &o.experts_at, "everywhere|nodes",
+           "Where a model's experts lie: all of them at each node, as the rest of the model, or "
+           "some at each, to which the others send rows within a step; by default everywhere"},
+          {"expert-compressor", &o.expert_compressor, "SPEC",
+           "Compressor of the rows that go to experts, and of their gradients: unbiased, 8 bits or "
+           "more, or none; by default quant:8"},
+          {"expert-capacity", &o.expert_capacity, "F",
+           "Drop rows of a node for an expert beyond F times an even share; by default none is "
+           "dropped"},
           {"init", &o.init, "FILE",
            "Start from this model: tensors by name (.safetensors), else the first row of a "
            "file of parameters (.csv), or a folder of checkpoints, of any number of nodes, "

@@ -26,6 +26,11 @@ struct TrainOptions : OptimizerSettings {
   std::string
       batch_share;  ///< how nodes share out a step's examples (batch_share.h); empty: evenly
   std::string gradient_time;
+  /// Where experts of the model lie: `everywhere` or `nodes` (trainers/tasks/experts_at_nodes.h);
+  /// empty: everywhere.
+  std::string experts_at;
+  std::string expert_compressor;
+  std::optional<double> expert_capacity;
 
   std::optional<double> epochs;
   std::optional<Round> rounds;

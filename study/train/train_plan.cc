@@ -19,6 +19,7 @@
 #include <sotto/study/rank_list.h>
 #include <sotto/study/train/auto_compressor.h>
 #include <sotto/study/train/batch_share.h>
+#include <sotto/study/train/expert_plan.h>
 #include <sotto/study/train/paced_task.h>
 #include <sotto/study/train/privacy_plan.h>
 #include <sotto/study/train/train_checks.h>
@@ -400,6 +401,9 @@ std::unique_ptr<Task> TrainPlan::task_of(Rank rank) const {
 
 std::unique_ptr<Task> TrainPlan::unpaced_task_of(Rank rank) const {
   auto task = tasks->make(rank);
+  if (run.optimizer.placed) {
+    task = without_gradients(std::move(task));
+  }
   const auto node = static_cast<std::size_t>(rank);
   return own_rounds.empty() ? std::move(task) : make_ending_task(std::move(task), own_rounds[node]);
 }
@@ -428,6 +432,7 @@ TrainPlan make_train_plan(const TrainOptions& options, std::shared_ptr<const Tas
   const RunLength length = length_of(options, *tasks, per_epoch, place.node.has_value(), shared);
   Start start = start_of(options.init, sample->layout());
   OptimizerOptions optimizer = optimizer_options(options, place, *tasks, length);
+  optimizer.placed = placed_model(options, tasks);
   check_transport(optimizer, place.node);
   std::optional<ComputeTime> pace;
   if (!options.gradient_time.empty()) {

@@ -1,7 +1,12 @@
 // `sotto checkpoint untie`: layers that shared weights get their own, and a run goes on from them.
+#include <cmath>
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -27,7 +32,78 @@ Arguments train(const std::string& task, const std::string& model, const Argumen
   return all;
 }
 
+/// Node 0's numbers in a file of final models.
+std::vector<double> model_in(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  std::vector<double> values;
+  std::istringstream row(line);
+  for (std::string cell; std::getline(row, cell, ',');) {
+    values.push_back(std::stod(cell));
+  }
+  return values;
+}
+
+/// Of the elements that moved, the share that moved by the learning rate: the first step of Adam
+/// with moments of 0, (1 − β₁) g / (1 − β₁) over the root of (1 − β₂) g² / (1 − β₂).
+double moved_by_rate(const std::vector<double>& from, const std::vector<double>& to, double rate) {
+  REQUIRE(from.size() == to.size());
+  double moved = 0;
+  double by_rate = 0;
+  for (std::size_t k = 0; k < from.size(); ++k) {
+    const double movement = std::abs(to[k] - from[k]) / rate;
+    moved += movement > 1e-3 ? 1 : 0;
+    by_rate += std::abs(movement - 1) < 1e-3 ? 1 : 0;
+  }
+  REQUIRE(moved > 0.5 * static_cast<double>(from.size()));
+  return by_rate / moved;
+}
+
 }  // namespace
+
+TEST_CASE("after untying Adam's moments begin at 0, and layers move by gradients of their own") {
+  const Scratch scratch;
+  const std::string task = "text:" + scratch.write("verse.txt", verse()).string() + ",context=6";
+  const auto at = [&](const char* name) { return (scratch.path() / name).string(); };
+  const auto trained = [&](const std::string& model, const std::string& dump, Arguments more) {
+    more.insert(more.end(), {"--step-rule", "adam", "--dump-parameters", dump});
+    const auto ended = run(train(task, model, more));
+    CAPTURE(ended.err);
+    REQUIRE(ended.status == 0);
+    return model_in(dump);
+  };
+  const std::string tied = "transformer:2,8,2,share=2";
+  const std::string whole = "transformer:2,8,2";
+  const std::string untied = at("untied.safetensors");
+  const auto before = trained(tied, at("tied.csv"),
+                              {"--rounds", "5", "--lr", "0.01", "--checkpoint", at("folder")});
+  REQUIRE(run({"checkpoint", "untie", at("folder"), untied}).status == 0);
+  // The tied run that goes on has moments, which few elements agree with.
+  const auto resumed =
+      trained(tied, at("resumed.csv"),
+              {"--rounds", "6", "--lr", "0.01", "--checkpoint", at("folder"), "--resume"});
+  CHECK(moved_by_rate(before, resumed, 0.01) < 0.5);
+
+  const auto start =
+      trained(whole, at("start.csv"), {"--rounds", "1", "--lr", "0", "--init", untied});
+  const auto moved =
+      trained(whole, at("moved.csv"), {"--rounds", "1", "--lr", "0.01", "--init", untied});
+  CHECK(moved_by_rate(start, moved, 0.01) > 0.9);
+
+  // The mlps of both layers, the last tensors of each, were equal and are no longer.
+  const std::size_t tensors = 12 * 8 * 8 + 13 * 8;  // elements of a layer
+  const std::size_t mlp = 8 * 8 * 8 + 5 * 8;        // of these, its last ones
+  const std::size_t symbols = (start.size() - 6 * 8 - 2 * tensors - 2 * 8) / 17;
+  const std::size_t end = symbols * 8 + 6 * 8 + 2 * tensors;
+  REQUIRE(start.size() == end + 2 * 8 + symbols * 9);
+  int apart = 0;
+  for (std::size_t k = end - mlp; k < end; ++k) {
+    CHECK(start[k] == start[k - tensors]);
+    apart += moved[k] != moved[k - tensors] ? 1 : 0;
+  }
+  CHECK(apart > static_cast<int>(mlp / 4));
+}
 
 TEST_CASE("a tied model is trained, untied, and computes what it did, from folder and from file") {
   const Scratch scratch;

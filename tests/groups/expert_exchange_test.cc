@@ -593,6 +593,34 @@ TEST_CASE("an expert's capacity is f k T / E rounded up, as decimal figures have
   (void)ProgramRunner(job).algorithm(0);
 }
 
+TEST_CASE("by one choice an expert's capacity is f T / E whatever k is") {
+  CAPTURE(kSeed);
+  for (const char* gate : {"top:1", "top:2", "prototypes:2", "prototypes:4"}) {
+    for (const double capacity : {0.5, 1.0, 1.25}) {
+      for (const int p : {1, 4}) {
+        CAPTURE(gate);
+        CAPTURE(capacity);
+        CAPTURE(p);
+        const auto k = static_cast<double>(ExpertGate(gate, 8).choices());
+        Layer by_one;
+        by_one.options.gate = gate;
+        by_one.options.capacity = capacity;
+        by_one.options.capacity_by = CapacityBy::one;
+        Layer by_choices = by_one;
+        by_choices.options.capacity_by = CapacityBy::choices;
+        by_choices.options.capacity = capacity / k;  // as much room by the other rule
+        const LayerResult result = run(by_one, p);
+        CHECK(same(result, run(by_choices, p)));
+        const double room = std::ceil(capacity * 16 / p / 8);
+        CHECK(static_cast<double>(result.sent) <= p * 8 * room);
+        CHECK(static_cast<double>(result.sent + result.dropped) == k * 16);
+        by_choices.options.capacity = capacity;
+        CHECK(run(by_choices, p).dropped <= result.dropped);
+      }
+    }
+  }
+}
+
 TEST_CASE("room goes to first choices in the order of tokens, then to second ones") {
   ProgramJob job{.nodes = 1, .grid = "expert=1", .dimension = 1, .build = {}};
   job.build = [](const ProgramNode& node) -> std::unique_ptr<Program> {

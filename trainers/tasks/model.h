@@ -20,6 +20,8 @@
 
 namespace sotto {
 
+class Transformer;
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -41,6 +43,9 @@ class Model {
   /// parameters, writes ∂loss/∂parameters.
   virtual void backward(std::span<const float> parameters, std::span<const float> score_gradient,
                         std::span<float> gradient) = 0;
+  /// The model as one whose passes stop at layers of experts, which may lie elsewhere
+  /// (experts_at_nodes.h); null: it has none.
+  virtual Transformer* with_experts() { return nullptr; }
 };
 
 /// The inputs and outputs of a model.

@@ -122,13 +122,18 @@ void SupervisedTask::initialize(std::span<float> parameters, std::uint64_t seed)
 std::span<const float> SupervisedTask::scores_of(const Examples& examples,
                                                  std::span<const float> parameters,
                                                  std::span<const std::uint32_t> rows) {
-  const std::size_t features = data_->features();
   std::vector<float>& x = workspace().x;
+  read_features(examples, rows, x);
+  return model_->forward(parameters, x, rows.size());
+}
+
+void SupervisedTask::read_features(const Examples& examples, std::span<const std::uint32_t> rows,
+                                   std::vector<float>& x) const {
+  const std::size_t features = data_->features();
   x.resize(rows.size() * features);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     examples.copy_row(rows[i], std::span(x).subspan(i * features, features));
   }
-  return model_->forward(parameters, x, rows.size());
 }
 
 double SupervisedTask::loss_and_gradient(Round round, std::span<const float> parameters,
@@ -137,8 +142,8 @@ double SupervisedTask::loss_and_gradient(Round round, std::span<const float> par
 }
 
 double SupervisedTask::class_losses(std::span<const std::uint32_t> rows,
-                                    std::span<const float> scores, double scale) {
-  const std::span<float> gradients = workspace().score_gradient;
+                                    std::span<const float> scores, double scale,
+                                    std::span<float> gradients) {
   double loss = 0;
   std::size_t at = 0;
   for (const std::uint32_t row : rows) {
@@ -155,10 +160,10 @@ double SupervisedTask::class_losses(std::span<const std::uint32_t> rows,
 }
 
 double SupervisedTask::target_losses(std::span<const std::uint32_t> rows,
-                                     std::span<const float> predicted, double scale) {
+                                     std::span<const float> predicted, double scale,
+                                     std::span<float> gradients) {
   const auto targets = data_->train().targets();
   const double share = 1 / static_cast<double>(outputs_);
-  const std::span<float> gradients = workspace().score_gradient;
   double loss = 0;
   std::size_t at = 0;
   for (const std::uint32_t row : rows) {
@@ -177,13 +182,21 @@ double SupervisedTask::loss_and_gradient_on(std::span<const std::uint32_t> rows,
                                             std::span<float> gradient) {
   check(parameters.size() == dimension() && gradient.size() == dimension(),
         "loss_and_gradient: parameters and gradient of the task's dimension");
-  workspace().score_gradient.resize(rows.size() * positions_ * outputs_);
-  const auto scores = scores_of(data_->train(), parameters, rows);
+  std::vector<float>& score_gradient = workspace().score_gradient;
+  score_gradient.resize(rows.size() * positions_ * outputs_);
+  const double loss = loss_of(rows, scores_of(data_->train(), parameters, rows), score_gradient);
+  model_->backward(parameters, score_gradient, gradient);
+  return loss;
+}
+
+double SupervisedTask::loss_of(std::span<const std::uint32_t> rows, std::span<const float> scores,
+                               std::span<float> score_gradient) {
+  check(scores.size() == rows.size() * positions_ * outputs_ &&
+            score_gradient.size() == scores.size(),
+        "loss_of: rows × positions × outputs scores, and as many gradients");
   const double scale = 1.0 / static_cast<double>(rows.size() * positions_);
-  const double loss =
-      data_->regression() ? target_losses(rows, scores, scale) : class_losses(rows, scores, scale);
-  model_->backward(parameters, workspace().score_gradient, gradient);
-  return loss * scale;
+  return scale * (data_->regression() ? target_losses(rows, scores, scale, score_gradient)
+                                      : class_losses(rows, scores, scale, score_gradient));
 }
 
 Evaluation SupervisedTask::evaluate(std::span<const float> parameters) {

@@ -49,16 +49,33 @@ class SupervisedTask final : public Task {
                               std::span<const float> parameters, std::span<float> gradient);
   Evaluation evaluate(std::span<const float> parameters) override;
 
+  // A gradient in pieces, for a caller that takes the model's passes apart.
+
+  /// The model.
+  Model& model() { return *model_; }
+  /// This node's training examples of a round.
+  std::span<const std::uint32_t> batch(Round round) { return sampler_.batch(round); }
+  /// Writes the features of training examples, rows × features, to x.
+  void read_features(std::span<const std::uint32_t> rows, std::vector<float>& x) const {
+    read_features(data_->train(), rows, x);
+  }
+  /// The mean loss of training examples by their scores, rows × positions × outputs; writes its
+  /// gradient, as long as these.
+  double loss_of(std::span<const std::uint32_t> rows, std::span<const float> scores,
+                 std::span<float> score_gradient);
+
  private:
+  void read_features(const Examples& examples, std::span<const std::uint32_t> rows,
+                     std::vector<float>& x) const;
   /// Reads the features of `rows` examples, and scores them: rows × positions × outputs.
   std::span<const float> scores_of(const Examples& examples, std::span<const float> parameters,
                                    std::span<const std::uint32_t> rows);
 
   /// The loss summed over training examples and positions; writes scale × its gradient.
   double class_losses(std::span<const std::uint32_t> rows, std::span<const float> scores,
-                      double scale);
+                      double scale, std::span<float> gradients);
   double target_losses(std::span<const std::uint32_t> rows, std::span<const float> predicted,
-                       double scale);
+                       double scale, std::span<float> gradients);
   Evaluation evaluate_classes(std::span<const float> parameters);
   Evaluation evaluate_targets(std::span<const float> parameters);
   /// Calls `judge` with test examples and their scores, some at a time.

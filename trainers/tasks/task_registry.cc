@@ -290,28 +290,40 @@ double TaskFactory::sampling_rate() const {
   return largest;
 }
 
+std::vector<std::uint32_t> TaskFactory::shard_of(Rank rank) const {
+  const auto& liars = options_.byzantine;
+  const auto before = std::lower_bound(liars.begin(), liars.end(), rank) - liars.begin();
+  const bool lies = std::binary_search(liars.begin(), liars.end(), rank);
+  const auto share = static_cast<std::size_t>(lies ? before : rank - before);
+  return options_.deal ? shards_[share % shards_.size()] : std::vector<std::uint32_t>{0};
+}
+
+std::unique_ptr<SupervisedTask> TaskFactory::make_supervised(Rank rank) const {
+  check(rank >= 0 && rank < options_.nodes && data_->dataset != nullptr,
+        "the rank of a node of the job, whose data are examples");
+  const auto& liars = options_.byzantine;
+  const std::size_t honest = static_cast<std::size_t>(options_.nodes) - liars.size();
+  auto task = std::make_unique<SupervisedTask>(
+      data_->dataset, make_model(options_.model, input_of(*data_->dataset)),
+      Sampler(shard_of(rank), options_.batch_of(rank), options_.seed, rank),
+      options_.batch * honest);
+  if (options_.flip_labels && std::binary_search(liars.begin(), liars.end(), rank)) {
+    task->flip_labels();
+  }
+  return task;
+}
+
 std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   check(rank >= 0 && rank < options_.nodes, "the rank of a node of the job");
   if (data_->quadratic) {
     return std::make_unique<QuadraticTask>(data_->quadratic, rank);
   }
-  const auto& liars = options_.byzantine;
-  const auto before = std::lower_bound(liars.begin(), liars.end(), rank) - liars.begin();
-  const bool lies = std::binary_search(liars.begin(), liars.end(), rank);
-  const auto share = static_cast<std::size_t>(lies ? before : rank - before);
-  const auto shard =
-      options_.deal ? shards_[share % shards_.size()] : std::vector<std::uint32_t>{0};
-  const std::size_t honest = static_cast<std::size_t>(options_.nodes) - liars.size();
-  auto task = std::make_unique<SupervisedTask>(
-      data_->dataset, make_model(options_.model, input_of(*data_->dataset)),
-      Sampler(shard, options_.batch_of(rank), options_.seed, rank), options_.batch * honest);
-  if (lies && options_.flip_labels) {
-    task->flip_labels();
-  }
+  auto task = make_supervised(rank);
   if (!options_.clipping) {
     return task;
   }
   const auto& [clip_norm, test_seed] = *options_.clipping;
+  const auto shard = shard_of(rank);
   PoissonSampler sampler(shard, sampling_rate_of(shard.size(), options_.batch),
                          test_seed ? SecretKey::for_tests(*test_seed, rank) : SecretKey::fresh());
   return std::make_unique<ClippedTask>(std::move(task), std::move(sampler), clip_norm,

@@ -22,6 +22,7 @@
 #include <sotto/trainers/data/shared_scaling.h>
 #include <sotto/trainers/tasks/model.h>
 #include <sotto/trainers/tasks/quadratic.h>
+#include <sotto/trainers/tasks/supervised_task.h>
 #include <sotto/trainers/tasks/task.h>
 
 namespace sotto {
@@ -118,8 +119,12 @@ class TaskFactory {
   /// The task of node `rank`. Requires 0 ≤ rank < nodes. If no example is dealt out, its gradients
   /// are those of the first one.
   std::unique_ptr<Task> make(Rank rank) const;
+  /// The same without clipping; requires data of examples.
+  std::unique_ptr<SupervisedTask> make_supervised(Rank rank) const;
 
  private:
+  std::vector<std::uint32_t> shard_of(Rank rank) const;
+
   std::shared_ptr<const TaskData> data_;
   TaskOptions options_;
   std::vector<std::vector<std::uint32_t>> shards_;

@@ -9,6 +9,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/topology/node_groups.h>
 #include <sotto/trainers/files/saved_model.h>
+#include <sotto/trainers/placed_model.h>
 #include <sotto/trainers/settings/agreed_settings.h>
 #include <sotto/trainers/settings/step_rule_settings.h>
 
@@ -58,7 +59,7 @@ std::string run_settings_text(const OptimizerOptions& options, const ParameterLa
                                 allow_contract_violation, test, privacy, join, weight, transport,
                                 nodes, rank, store, rendezvous, bind, insecure, streams, security,
                                 overlap, codec_threads, timeout, stop, interrupted, job, observer,
-                                report_every, metered, accelerator] = options;
+                                report_every, metered, accelerator, placed] = options;
   AgreedSettings settings = {
       {"nodes", fmt::to_string(nodes)},
       {"dimension", fmt::to_string(dimension)},
@@ -96,6 +97,9 @@ std::string run_settings_text(const OptimizerOptions& options, const ParameterLa
   }
   if (privacy) {
     add_privacy(*privacy, settings);
+  }
+  if (placed) {
+    settings.emplace_back("placed", placed->settings);
   }
   settings.insert(settings.end(), job.begin(), job.end());
   return settings_text(settings);

@@ -8,7 +8,9 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/comm/run_keys.h>
 #include <sotto/kernels/vector.h>
+#include <sotto/trainers/placed_model.h>
 
 #include "../agreement/run_agreement.h"
 #include "run_outcome.h"
@@ -19,6 +21,8 @@ namespace {
 /// Ends in a word, as a number would be the node that alone may read it
 /// (comm/zmq/store/store_rules.h).
 std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model", number); }
+/// Under which all own tensors of a gathering lie.
+std::string together_key(std::uint64_t number) { return fmt::format("own/{}/together", number); }
 
 }  // namespace
 
@@ -31,7 +35,8 @@ ModelMeetings::ModelMeetings(const OptimizerOptions& options, const WholeModel& 
       rank_(options.rank),
       nodes_(options.nodes),
       join_(options.join),
-      average_(agreement.collectives()) {
+      average_(agreement.collectives()),
+      placed_(options.placed) {
   average_.leave_out(options.test.byzantine);
   average_.weigh(weight_of_model(options));
   average_.measure_first(model.parameters().size());
@@ -52,6 +57,55 @@ Status ModelMeetings::take_from_node_0(std::span<float> values) {
         outcome_.named({Fault::malformed, "node 0 gives another number of values"}));
   }
   return {};
+}
+
+Status ModelMeetings::bring_together() {
+  if (!placed_ || nodes_ == 1) {
+    return {};
+  }
+  const auto& own = placed_->own[static_cast<std::size_t>(rank_)];
+  std::vector<float> mine(size_of_parts(own));
+  read_parts(own, model_.parameters(), mine);
+  const auto all = exchange_own(std::as_bytes(std::span(mine)));
+  if (!all.ok()) {
+    return outcome_.ended_by(all.status());
+  }
+  const std::vector<Chunk> everyones = placed_->everyones();
+  std::vector<float> values(size_of_parts(everyones));
+  ByteReader in(*all);
+  if (!in.read_into(std::span(values)) || !in.finished()) {
+    return outcome_.ended_by(
+        outcome_.named({Fault::malformed, "the nodes' own tensors have another length"}));
+  }
+  if (host_ops().count_non_finite(values).count > 0) {
+    return outcome_.ended_by(outcome_.named(
+        {Fault::non_finite, "another node's own tensors hold a NaN or an infinity"}));
+  }
+  write_parts(everyones, values, model_.parameters());
+  return {};
+}
+
+Result<std::vector<std::byte>> ModelMeetings::exchange_own(std::span<const std::byte> mine) {
+  StoreCollectives& collectives = agreement_.collectives();
+  const std::uint64_t number = gatherings_++;
+  const std::string name = fmt::format("own/{}/tensors", number);
+  const auto all = collectives.gather(name, mine);
+  if (!all.ok()) {
+    return all.status();
+  }
+  ByteBuffer together;
+  for (const auto& one : *all) {
+    together.append(one);
+  }
+  if (rank_ == 0) {
+    for (Rank peer = 0; peer < nodes_; ++peer) {
+      (void)collectives.store().remove(node_key(name, peer));
+    }
+    if (number > 0) {  // all have read it, as they are here
+      (void)collectives.store().remove(together_key(number - 1));
+    }
+  }
+  return collectives.broadcast(together_key(number), together.bytes());
 }
 
 Result<double> ModelMeetings::mean(std::span<float> mean) {
@@ -118,6 +172,9 @@ Result<double> ModelMeetings::meet(std::span<float> mean) {
   Status status = outcome_.ended_by(agreement_.meetings().come(MeetingPlace::mean, rounds_.done()));
   if (status.ok()) {
     status = rounds_.drain();
+  }
+  if (status.ok()) {
+    status = bring_together();
   }
   if (!status.ok()) {
     return status;

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
@@ -51,6 +53,9 @@ class ModelMeetings {
   /// Goes along for as long as options.join says, and drains. Then the mean of all models, in
   /// `mean` unless that is empty. Throws Error for a wrong length.
   Result<double> come_to_end(std::span<float> mean);
+  /// Takes tensors that lie at other nodes (PlacedModel) into this node's model, as they are after
+  /// the same round at all nodes; nothing where there are none. To be called when drained.
+  Status bring_together();
   /// All nodes have ended, and have read what they met for: removes it.
   void clean_up();
 
@@ -69,6 +74,8 @@ class ModelMeetings {
   Result<double> meet(std::span<float> mean);
   /// The mean of all nodes' `values`, once all are on the way to this meeting.
   Result<double> mean_of(std::span<const float> values, std::span<float> mean);
+  /// All nodes' own tensors by rank, of which `mine` are this one's.
+  Result<std::vector<std::byte>> exchange_own(std::span<const std::byte> mine);
   /// Goes along, out of data, with nodes that have some.
   Status outlast_data();
 
@@ -80,9 +87,11 @@ class ModelMeetings {
   const int nodes_;
   const Join join_;
   ModelAverage average_;
-  std::optional<Mean> mean_;  ///< the mean that was taken last
-  std::uint64_t means_ = 0;   ///< number of means taken
-  std::uint64_t gifts_ = 0;   ///< number of calls of take_from_node_0
+  std::optional<Mean> mean_;                         ///< the mean that was taken last
+  std::uint64_t means_ = 0;                          ///< number of means taken
+  const std::shared_ptr<const PlacedModel> placed_;  ///< null: there are no such tensors
+  std::uint64_t gatherings_ = 0;                     ///< number of calls of bring_together
+  std::uint64_t gifts_ = 0;                          ///< number of calls of take_from_node_0
 };
 
 }  // namespace sotto::internal

@@ -12,6 +12,10 @@ StoreCollectives& RunAccess::collectives(Optimizer& optimizer) {
 
 ModelAverage& RunAccess::average(Optimizer& optimizer) { return optimizer.meetings_->average(); }
 
+Status RunAccess::bring_together(Optimizer& optimizer) {
+  return optimizer.meetings_->bring_together();
+}
+
 CompressionWatch& RunAccess::compression(Optimizer& optimizer) {
   return optimizer.reporter_->compression();
 }

@@ -15,6 +15,8 @@ struct RunAccess {
   static StoreCollectives& collectives(Optimizer& optimizer);
   /// The average of all models, which leaves out and weighs as the optimizer's options say.
   static ModelAverage& average(Optimizer& optimizer);
+  /// Takes tensors that lie at other nodes into this one's model (ModelMeetings::bring_together).
+  static Status bring_together(Optimizer& optimizer);
   /// The watch on compression: a run knows when it will report, and so which rounds to measure.
   static CompressionWatch& compression(Optimizer& optimizer);
 };

@@ -246,12 +246,19 @@ Status NodeRun::step() {
   return optimizer_.step(gradient_);
 }
 
-Status NodeRun::evaluate(bool last) {
-  const ScopedPhase whole(hooks_.observer, rank_, RunPhase::evaluation, last_round());
+Status NodeRun::rest() {
   if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
   wall_.pause();
+  return RunAccess::bring_together(optimizer_);
+}
+
+Status NodeRun::evaluate(bool last) {
+  const ScopedPhase whole(hooks_.observer, rank_, RunPhase::evaluation, last_round());
+  if (Status status = rest(); !status.ok()) {
+    return status;
+  }
   if (Observer* observer = node_0_observer()) {
     observer->evaluation_began(optimizer_.round());
   }
@@ -281,10 +288,9 @@ Status NodeRun::evaluate(bool last) {
 
 Status NodeRun::save() {
   const ScopedPhase whole(hooks_.observer, rank_, RunPhase::checkpoint, last_round());
-  if (Status status = optimizer_.drain(); !status.ok()) {
+  if (Status status = rest(); !status.ok()) {
     return status;
   }
-  wall_.pause();
   Status status =
       checkpoints_->save(optimizer_, {wall_.seconds(), compute_.seconds(), evaluations_.history()});
   wall_.go();

@@ -47,6 +47,8 @@ class NodeRun {
   void tell_warnings();
   /// The nodes have agreed to end here: saves what can be saved. Fault::ended, with why.
   Status end_early(const Status& ended);
+  /// Drains, stops the clock and makes this node's model whole, for what looks at it.
+  Status rest();
   Status evaluate(bool last);
   Status save();
   Status resume();

@@ -11,7 +11,11 @@
 // and m_e the mean of softmax(s)_e over all rows (expert_gate.h). Its gradient pulls the gate
 // towards experts that have few rows; evaluations do not count it.
 //
-// Private to the models. It keeps what its last forward pass computed.
+// A pass is either whole (forward, backward), or taken apart for a caller who carries rows to
+// experts elsewhere (experts_at_nodes.h): scores, then each expert by itself; such a pass keeps
+// nothing here.
+//
+// Private to the models. It keeps what its last whole forward pass computed.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +25,19 @@
 #include <vector>
 
 #include <sotto/groups/programs/expert_gate.h>
+#include <sotto/optim/exchange/chunks.h>
 
 #include "dense_layer.h"
 
 namespace sotto {
+
+/// The rows of one expert in a pass, a matrix each, row-major.
+struct ExpertRows {
+  std::span<const float> x;        ///< what came in, rows × width
+  std::span<float> inside;         ///< what forward keeps for backward, rows × inside
+  std::span<const float> dy;       ///< ∂loss/∂ what the expert made of x; of backward alone
+  std::span<float> inside_change;  ///< room, as long as `inside`; of backward alone
+};
 
 class ExpertMlp {
  public:
@@ -38,6 +51,31 @@ class ExpertMlp {
   /// Writes the layer's part of the gradient, and dx, for the x of the last forward pass.
   void backward(std::span<const float> parameters, const MatrixView& x, const MatrixView& dy,
                 std::span<float> gradient, MutableMatrixView dx);
+
+  std::size_t experts() const { return experts_.size(); }
+  std::size_t width() const { return width_; }
+  std::size_t inside() const { return inside_; }
+  /// The parameters of expert e.
+  Chunk parameters_of(std::size_t e) const;
+  /// Scores of the rows of x for each expert.
+  void score(std::span<const float> parameters, const MatrixView& x,
+             std::span<float> scores) const {
+    scorer_.forward(parameters, x,
+                    mutable_view(scores, static_cast<std::size_t>(x.rows()), experts()));
+  }
+  /// y = what expert e makes of its rows, without a weight.
+  void forward(std::size_t e, std::span<const float> parameters, const ExpertRows& rows,
+               std::span<float> y) const;
+  /// Writes the gradient of expert e, and ∂loss/∂x, which may be where dy is.
+  void backward(std::size_t e, std::span<const float> parameters, const ExpertRows& rows,
+                std::span<float> gradient, std::span<float> dx) const;
+  /// Adds the gradient of the balance loss to ∂loss/∂scores, whose first choices are `chosen`.
+  void add_balance(std::span<const float> scores, std::span<const std::uint32_t> chosen,
+                   std::span<float> score_gradient) const;
+  /// Writes the gradient of the scores' layer, and dx by way of the scores.
+  void score_backward(std::span<const float> parameters, const MatrixView& x,
+                      std::span<const float> score_gradient, std::span<float> gradient,
+                      MutableMatrixView dx) const;
 
  private:
   struct Expert {

@@ -83,6 +83,17 @@ MutableMatrixView Transformer::rows_of(std::vector<float>& values, std::size_t w
 
 std::span<const float> Transformer::forward(std::span<const float> parameters,
                                             std::span<const float> x, std::size_t rows) {
+  begin(parameters, x, rows);
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    (void)reach_mlp(l, parameters);
+    mlp_forward(layers_[l], parameters);
+    leave_mlp();
+  }
+  return end(parameters);
+}
+
+void Transformer::begin(std::span<const float> parameters, std::span<const float> x,
+                        std::size_t rows) {
   check(rows > 0 && x.size() == rows * input_.size(), "forward: rows × features values");
   x_ = x;
   rows_ = rows * input_.positions;
@@ -91,9 +102,9 @@ std::span<const float> Transformer::forward(std::span<const float> parameters,
   }
   scores_.resize(rows_ * head_.out);
   embed(parameters);
-  for (Layer& layer : layers_) {
-    forward(layer, parameters);
-  }
+}
+
+std::span<const float> Transformer::end(std::span<const float> parameters) {
   norm_.forward(parameters, state_, normalized_);
   head_.forward(parameters, view(normalized_, rows_, size_.width), rows_of(scores_, head_.out));
   return scores_;
@@ -110,19 +121,20 @@ void Transformer::embed(std::span<const float> parameters) {
   }
 }
 
-void Transformer::forward(Layer& layer, std::span<const float> parameters) {
+std::span<const float> Transformer::reach_mlp(std::size_t l, std::span<const float> parameters) {
+  Layer& layer = layers_[l];
   const std::size_t width = size_.width;
-  MutableMatrixView state = rows_of(state_, width);
   MutableMatrixView branch = rows_of(branch_, width);
   layer.normalized1.resize(state_.size());
   layer.normalized2.resize(state_.size());
   layer.norm1.forward(parameters, state_, layer.normalized1);
   layer.attention.forward(parameters, view(layer.normalized1, rows_, width), branch);
-  state += branch;
+  rows_of(state_, width) += branch;
   layer.norm2.forward(parameters, state_, layer.normalized2);
-  mlp_forward(layer, parameters);
-  state += branch;
+  return layer.normalized2;
 }
+
+void Transformer::leave_mlp() { rows_of(state_, size_.width) += rows_of(branch_, size_.width); }
 
 void Transformer::mlp_forward(Layer& layer, std::span<const float> parameters) {
   const MatrixView x = view(layer.normalized2, rows_, size_.width);
@@ -140,21 +152,28 @@ void Transformer::mlp_forward(Layer& layer, std::span<const float> parameters) {
 
 void Transformer::backward(std::span<const float> parameters, std::span<const float> score_gradient,
                            std::span<float> gradient) {
+  begin_backward(parameters, score_gradient, gradient);
+  use_.resize(size_.share == 1 ? 0 : gradient.size());
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const bool first_use = i % size_.share == size_.share - 1;  // on the way back
+    const std::span<float> blocks = first_use ? gradient : use_;
+    mlp_backward(layers_[i], parameters, blocks);
+    leave_mlp_backward(layers_[i], parameters, gradient, blocks);
+    if (!first_use) {
+      add_use(i, gradient);
+    }
+  }
+  embed_backward(gradient);
+}
+
+void Transformer::begin_backward(std::span<const float> parameters,
+                                 std::span<const float> score_gradient, std::span<float> gradient) {
   check(score_gradient.size() == scores_.size(), "backward: rows × positions × classes values");
   const MatrixView dy = view(score_gradient, rows_, head_.out);
   head_.backward(view(normalized_, rows_, size_.width), dy, gradient);
   head_.backward_input(parameters, dy, rows_of(branch_, size_.width));
   delta_.assign(state_.size(), 0.0F);
   norm_.backward(parameters, branch_, gradient, delta_);
-  use_.resize(size_.share == 1 ? 0 : gradient.size());
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    const bool first_use = i % size_.share == size_.share - 1;  // on the way back
-    backward(layers_[i], parameters, gradient, first_use ? gradient : use_);
-    if (!first_use) {
-      add_use(i, gradient);
-    }
-  }
-  embed_backward(gradient);
 }
 
 void Transformer::add_use(std::size_t l, std::span<float> gradient) const {
@@ -168,11 +187,10 @@ void Transformer::add_use(std::size_t l, std::span<float> gradient) const {
   }
 }
 
-void Transformer::backward(Layer& layer, std::span<const float> parameters,
-                           std::span<float> gradient, std::span<float> blocks) {
+void Transformer::leave_mlp_backward(Layer& layer, std::span<const float> parameters,
+                                     std::span<float> gradient, std::span<float> blocks) {
   const std::size_t width = size_.width;
   const MatrixView delta = view(delta_, rows_, width);
-  mlp_backward(layer, parameters, blocks);
   layer.norm2.backward(parameters, branch_, gradient, delta_);
   layer.attention.backward(parameters, view(layer.normalized1, rows_, width), delta, blocks,
                            rows_of(branch_, width));

@@ -58,6 +58,42 @@ class Transformer final : public Model {
                                  std::size_t rows) override;
   void backward(std::span<const float> parameters, std::span<const float> score_gradient,
                 std::span<float> gradient) override;
+  Transformer* with_experts() override { return size_.experts > 1 ? this : nullptr; }
+
+  // The same passes in pieces, for a caller that lets rows go to experts elsewhere at each mlp:
+  //   begin; for each layer: reach_mlp, branch() ← mlp, leave_mlp; end
+  //   begin_backward; for each layer, the last one first: branch() ← ∂loss/∂reach_mlp's rows, which
+  //   the mlp makes of delta(), leave_mlp_backward; end_backward
+  // No piece writes the gradient of experts.
+
+  /// Number of layers.
+  std::size_t layers() const { return layers_.size(); }
+  /// Elements of a row, of which each position of each example has one.
+  std::size_t width() const { return size_.width; }
+  /// The experts of layer l; there are some (with_experts).
+  const ExpertMlp& experts(std::size_t l) const { return layers_[l].experts.value(); }
+  /// Begins a pass, as forward does.
+  void begin(std::span<const float> parameters, std::span<const float> x, std::size_t rows);
+  /// Goes on to the mlp of layer l, and gives its rows, which stay until the next pass.
+  std::span<const float> reach_mlp(std::size_t l, std::span<const float> parameters);
+  /// Room for what an mlp makes of its rows, and on the way back for ∂loss/∂ these.
+  std::span<float> branch() { return branch_; }
+  /// Takes what branch() has.
+  void leave_mlp();
+  /// The scores of all rows.
+  std::span<const float> end(std::span<const float> parameters);
+  /// Begins the way back, at the last layer's mlp.
+  void begin_backward(std::span<const float> parameters, std::span<const float> score_gradient,
+                      std::span<float> gradient);
+  /// ∂loss/∂ what the mlp made.
+  std::span<const float> delta() const { return delta_; }
+  /// Goes on from layer l's mlp to that of the layer before.
+  void leave_mlp_backward(std::size_t l, std::span<const float> parameters,
+                          std::span<float> gradient) {
+    leave_mlp_backward(layers_[l], parameters, gradient, gradient);
+  }
+  /// Ends the way back.
+  void end_backward(std::span<float> gradient) const { embed_backward(gradient); }
 
  private:
   /// One layer, and what it computed in the last forward pass, each rows × its width.
@@ -83,15 +119,14 @@ class Transformer final : public Model {
   /// `values` as a matrix with a row for each position of each sequence.
   MutableMatrixView rows_of(std::vector<float>& values, std::size_t width) const;
   void embed(std::span<const float> parameters);
-  void forward(Layer& layer, std::span<const float> parameters);
   /// branch_ = mlp(normalized2).
   void mlp_forward(Layer& layer, std::span<const float> parameters);
   /// branch_ = ∂loss/∂normalized2, from delta_.
   void mlp_backward(Layer& layer, std::span<const float> parameters, std::span<float> blocks);
-  /// delta_, from ∂loss/∂h behind the layer to that in front of it. Writes the gradient of its
-  /// normalizations to `gradient` and that of all else to `blocks`.
-  void backward(Layer& layer, std::span<const float> parameters, std::span<float> gradient,
-                std::span<float> blocks);
+  /// delta_, from ∂loss/∂h behind the layer to that in front of it, once its mlp has made branch_.
+  /// Writes the gradient of its normalizations to `gradient` and that of its attention to `blocks`.
+  void leave_mlp_backward(Layer& layer, std::span<const float> parameters,
+                          std::span<float> gradient, std::span<float> blocks);
   /// Adds the part of use_ that layer l has in common with others to `gradient`.
   void add_use(std::size_t l, std::span<float> gradient) const;
   void embed_backward(std::span<float> gradient) const;

@@ -1,0 +1,230 @@
+// Experts at nodes: the gradients of the model with all experts everywhere, the same bits in
+// virtual time as over threads, and what is refused.
+#include <sotto/trainers/tasks/experts_at_nodes.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sim/lockstep.h>
+#include <sotto/study/simulation/job_nodes.h>
+#include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/train/train_plan.h>
+#include <sotto/trainers/run.h>
+
+#include "support/scratch.h"
+
+namespace sotto::test::experts_at_nodes_test {
+
+using namespace sotto::study;
+
+namespace {
+
+/// A text of some symbols.
+class Verse {
+ public:
+  Verse() {
+    std::string text;
+    for (int line = 0; line < 150; ++line) {
+      text += line % 3 == 0 ? "to be or not to be\n" : line % 3 == 1 ? "that is it\n" : "or so\n";
+    }
+    path_ = scratch_.write("verse.txt", text).string();
+  }
+  std::string task() const { return fmt::format("text:{},context=6", path_); }
+
+ private:
+  Scratch scratch_;
+  std::string path_;
+};
+
+TrainOptions job(const Verse& verse, int nodes, const std::string& experts_at) {
+  TrainOptions options;
+  options.task = verse.task();
+  options.model = "transformer:2,8,2,experts=4,balance=0.01";
+  options.nodes = nodes;
+  options.batch = 5;
+  options.algorithm = "allreduce";
+  options.rounds = 5;
+  options.experts_at = experts_at;
+  if (experts_at == "nodes") {
+    options.expert_compressor = "none";
+  }
+  return options;
+}
+
+/// The models of all nodes after a run in lock step, whole.
+std::vector<std::vector<float>> models_of(const TrainOptions& options, Round rounds,
+                                          Delivery delivery = Delivery::eager) {
+  const TrainPlan plan = make_train_plan(options);
+  const JobNodes made = job_nodes(plan, plan.run.optimizer);
+  std::vector<std::vector<float>> x(static_cast<std::size_t>(*options.nodes), made.start);
+  std::vector<std::unique_ptr<Task>> tasks;
+  LockstepDriver driver(delivery);
+  for (std::size_t rank = 0; rank < x.size(); ++rank) {
+    tasks.push_back(plan.unpaced_task_of(static_cast<Rank>(rank)));
+    driver.add(made.make(static_cast<Rank>(rank), x[rank]));
+  }
+  const Status status = driver.run(
+      rounds, [&](Rank rank, Round round, std::span<const float> at, std::span<float> g) {
+        (void)tasks[static_cast<std::size_t>(rank)]->loss_and_gradient(round, at, g);
+      });
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  if (plan.run.optimizer.placed) {
+    bring_together(*plan.run.optimizer.placed, x);
+  }
+  return x;
+}
+
+double largest_difference(std::span<const float> a, std::span<const float> b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    largest = std::max(largest, std::abs(static_cast<double>(a[k]) - static_cast<double>(b[k])));
+  }
+  return largest;
+}
+
+/// The same run in virtual time.
+SimulationResult simulated(const TrainOptions& options, const std::string& run,
+                           const std::string& more = "") {
+  const Scenario scenario = parse_scenario(
+      "text",
+      fmt::format("sotto-scenario = 1\nrun = [\"{}\"]\nnodes = {{ count = {}, gradient = \"5 ms\" "
+                  "}}\nnetwork = {{ link = \"wan\" }}\n{}[task]\ntask = \"{}\"\nmodel = "
+                  "\"{}\"\nbatch = {}\nrounds = {}\nexperts-at = \"{}\"\n",
+                  run, *options.nodes, more, options.task, options.model, *options.batch,
+                  *options.rounds, options.experts_at));
+  return simulate_run(scenario, scenario.runs.front()).result;
+}
+
+}  // namespace
+
+TEST_CASE("experts at nodes learn what experts everywhere do, but for rounding, on 1, 2, 4 nodes") {
+  const Verse verse;
+  for (const std::string rule : {"sgd", "adam"}) {
+    for (const int nodes : {1, 2, 4}) {
+      CAPTURE(rule);
+      CAPTURE(nodes);
+      TrainOptions everywhere = job(verse, nodes, "");
+      everywhere.step_rule = rule;
+      everywhere.lr = rule == "sgd" ? 0.2 : 0.001;
+      TrainOptions at_nodes = job(verse, nodes, "nodes");
+      at_nodes.step_rule = everywhere.step_rule;
+      at_nodes.lr = everywhere.lr;
+      const auto expected = models_of(everywhere, 4);
+      const auto found = models_of(at_nodes, 4);
+      const auto start = models_of(everywhere, 0);
+      CHECK(largest_difference(expected[0], start[0]) > 1e-3);
+      for (const auto& model : found) {
+        CHECK(model == found[0]);
+        // Adam's first steps divide by gradients, which may be near 0.
+        CHECK(largest_difference(model, expected[0]) < (rule == "sgd" ? 1e-5 : 1e-3));
+      }
+    }
+  }
+}
+
+TEST_CASE("compressed rows and dropped ones change the model, and late exchanges do not") {
+  const Verse verse;
+  TrainOptions options = job(verse, 2, "nodes");
+  const auto exact = models_of(options, 3);
+  CHECK(models_of(options, 3, Delivery::late) == exact);
+  options.expert_compressor = "quant:8";
+  const auto compressed = models_of(options, 3);
+  CHECK(models_of(options, 3, Delivery::late) == compressed);
+  CHECK(compressed != exact);
+  CHECK(largest_difference(compressed[0], exact[0]) < 0.02);
+  options.expert_compressor = "none";
+  options.expert_capacity = 0.5;
+  CHECK(models_of(options, 3) != exact);
+}
+
+TEST_CASE("a simulated run with experts at nodes has the bits of the same run over threads") {
+  const Verse verse;
+  for (const std::string run : {"allreduce", "qmean quant:8", "onebit-adam freeze-step=2"}) {
+    CAPTURE(run);
+    TrainOptions options = job(verse, 4, "nodes");
+    options.expert_compressor.clear();  // quant:8
+    const SimulationResult result = simulated(options, run);
+    const Scenario scenario = parse_scenario(
+        "text",
+        fmt::format("sotto-scenario = 1\nrun = [\"{}\"]\nnodes = {{ count = 4, gradient = "
+                    "\"5 ms\" }}\nnetwork = {{ link = \"wan\" }}\n[task]\ntask = "
+                    "\"{}\"\nmodel = \"{}\"\nbatch = 5\nrounds = 5\nexperts-at = \"nodes\"\n",
+                    run, options.task, options.model));
+    const TrainPlan plan = make_train_plan(with_run(scenario.task, scenario.runs[0]));
+    RunOptions threads = plan.run;
+    threads.optimizer.transport = "inproc";
+    const auto real =
+        run_threads(threads, [&](Rank rank) { return plan.unpaced_task_of(rank); }, {});
+    REQUIRE_MESSAGE(real.ok(), real.status().message());
+    CHECK(result.parameters_sha256 == real->parameters_sha256);
+    CHECK(std::ranges::count(real->parameters_sha256, real->parameters_sha256[0]) == 4);
+    REQUIRE(result.final);
+    CHECK(result.final->mean.loss == real->final.loss);
+    CHECK(real->final.consensus_distance == 0);
+  }
+}
+
+TEST_CASE("few rows cost less than averaging experts") {
+  const Verse verse;
+  TrainOptions everywhere = job(verse, 4, "everywhere");
+  everywhere.model = "transformer:2,16,2,experts=8";
+  TrainOptions at_nodes = everywhere;
+  at_nodes.experts_at = "nodes";
+  const SimulationResult without = simulated(everywhere, "allreduce");
+  const SimulationResult with = simulated(at_nodes, "allreduce");
+  CHECK(with.bytes_sent[0] * 3 < without.bytes_sent[0]);
+}
+
+TEST_CASE("a plan with experts at nodes is refused where these cannot work, and says why") {
+  const Verse verse;
+  const auto refusal = [&](const auto& change) {
+    TrainOptions options = job(verse, 4, "nodes");
+    change(options);
+    try {
+      (void)make_train_plan(options);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  const auto says = [&](const auto& change, const std::string& text) {
+    const std::string said = refusal(change);
+    CHECK_MESSAGE(said.find(text) != std::string::npos, said);
+  };
+  using O = TrainOptions&;
+  CHECK(refusal([](O) {}) == "taken");
+  says([](O o) { o.experts_at = "home"; }, "everywhere or nodes");
+  says([](O o) { o.experts_at.clear(); }, "does nothing where all nodes have all experts");
+  says([](O o) { o.model = "transformer:2,8,2"; }, "has no experts");
+  says([](O o) { o.nodes = 3; }, "take a multiple of that");
+  says([](O o) { o.algorithm = "dcd"; }, "mix whole models");
+  says([](O o) { o.algorithm = "adpsgd"; }, "mix whole models");
+  says([](O o) { o.algorithm = "demo"; }, "steps of its own kind");
+  says([](O o) { o.expert_compressor = "quant:4"; }, "expert_compressor");
+  says([](O o) { o.expert_compressor = "sign"; }, "expert_compressor");
+  says([](O o) { o.expert_capacity = 0; }, "take a factor above 0");
+  says([](O o) { o.communication_interval = 4; }, "communication_interval");
+  says([](O o) { o.delayed_gradient = true; }, "delayed_gradient");
+  says([](O o) { o.outer_step_rule = "sgd"; }, "outer_step_rule");
+  says([](O o) { o.batch_share = "1,1,2,2"; }, "how much each row counts");
+  says([](O o) { o.join = "stop"; }, "still has experts");
+  says([](O o) { o.compressor = "auto:1000"; }, "has no whole model");
+  says([](O o) { o.deal = false; }, "timing only");
+  says(
+      [](O o) {
+        o.privacy_epsilon = 3;
+        o.clip_norm = 1;
+        o.privacy_unit = "update";
+      },
+      "rows that go to experts tell of the data");
+}
+
+}  // namespace sotto::test::experts_at_nodes_test

@@ -1,0 +1,133 @@
+#include <sotto/trainers/placed_model.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+#include <sotto/optim/registry.h>
+#include <sotto/trainers/optimizer_options.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view kAxis = "expert";
+constexpr std::string_view kAtNodes = "nodes";
+
+/// Algorithms after whose rounds all nodes have one model, made of the mean of their gradients.
+void require_mean_of_gradients(const OptimizerOptions& options) {
+  const AlgorithmInfo& info = algorithm_info(options.algorithm);
+  if (info.graph != GraphNeed::any) {
+    refuse("algorithm", info.name,
+           "its nodes mix whole models with their neighbours, and with " +
+               mention("experts_at", kAtNodes) +
+               " no node has a whole one; take one that averages gradients over all nodes, as "
+               "allreduce, qmean, sharded, ef21 or onebit-adam");
+  }
+  const std::string_view only = info.step_rules.only;
+  if (!only.empty() && only != "adam" && only != "lamb") {
+    refuse("algorithm", info.name,
+           "it makes steps of its own kind of what all nodes send, and an expert with " +
+               mention("experts_at", kAtNodes) +
+               " is stepped by one node; take allreduce, qmean, sharded, ef21 or onebit-adam");
+  }
+}
+
+}  // namespace
+
+std::vector<Chunk> PlacedModel::everyones() const {
+  std::vector<Chunk> all;
+  for (const auto& one : own) {
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+SteppedTensors PlacedModel::stepped(std::size_t parameters, Rank rank) const {
+  std::vector<Chunk> of_nodes = everyones();
+  std::ranges::sort(of_nodes, {}, &Chunk::offset);
+  SteppedTensors stepped{.common = {}, .own = own.at(static_cast<std::size_t>(rank))};
+  std::size_t next = 0;
+  for (const Chunk& chunk : of_nodes) {
+    check(chunk.offset >= next, "a tensor lies at one node");
+    if (chunk.offset > next) {
+      stepped.common.push_back({.offset = next, .size = chunk.offset - next});
+    }
+    next = chunk.offset + chunk.size;
+  }
+  check(next <= parameters, "own tensors are those of the model");
+  if (next < parameters) {
+    stepped.common.push_back({.offset = next, .size = parameters - next});
+  }
+  return stepped;
+}
+
+void check_placed(const OptimizerOptions& options) {
+  require_mean_of_gradients(options);
+  const auto refuse_beside = [](bool given, std::string_view setting, std::string_view why) {
+    if (given) {
+      throw Error("experts_at", mention("experts_at", kAtNodes) + " does not go with " +
+                                    mention(setting) + fmt::format(": {}", why));
+    }
+  };
+  refuse_beside(options.privacy.has_value(), "privacy_epsilon",
+                "noise is put on gradients, and the rows that go to experts tell of the data");
+  refuse_beside(options.communication_interval > 1, "communication_interval",
+                "an expert has one owner, who steps it in every round");
+  refuse_beside(options.outer_step_rule.has_value() || options.outer_after_mixing,
+                "outer_step_rule", "it steps whole models between exchanges");
+  refuse_beside(options.streaming.on(), "fragments", "it sends whole models piece by piece");
+  refuse_beside(options.delayed_gradient, "delayed_gradient",
+                "rows of one step would meet experts of another");
+  refuse_beside(!options.groups.empty(), "groups", "groups of nodes train a whole model each");
+  refuse_beside(options.weight.has_value(), "weight",
+                "experts would have to know how much each row counts");
+  refuse_beside(options.join != Join::none, "join",
+                "a node that is out of data still has experts that others need");
+  refuse_beside(!options.test.byzantine.empty(), "byzantine",
+                "a node that lies has whole experts to itself");
+  refuse_beside(options.accelerator != nullptr, "accelerator",
+                "a program's vectors lie with the host");
+  refuse_beside(static_cast<bool>(options.own_step_rule), "own_step_rule",
+                "each of the two parts of the model has a step rule");
+}
+
+std::unique_ptr<Algorithm> make_node_algorithm(const OptimizerOptions& options,
+                                               AlgorithmSetup setup,
+                                               std::vector<std::string>* warnings) {
+  if (!options.placed) {
+    return make_algorithm(options.algorithm, std::move(setup), warnings);
+  }
+  const PlacedModel& placed = *options.placed;
+  const ProgramSetup program = {.rank = setup.rank,
+                                .nodes = setup.nodes,
+                                .grid = fmt::format("{}={}", kAxis, setup.nodes),
+                                .parameters = setup.parameters,
+                                .seed = setup.seed,
+                                .run_id = setup.run_id};
+  SteppedTensors stepped = placed.stepped(setup.parameters.size(), setup.rank);
+  auto parts = std::make_unique<OwnTensors>(options.algorithm, std::move(setup), std::move(stepped),
+                                            make_step_rule(options.step_rule), warnings);
+  return std::make_unique<ProgramGradient>(program, placed.build, kAxis, std::move(parts),
+                                           placed.settings);
+}
+
+void bring_together(const PlacedModel& placed, std::span<std::vector<float>> models) {
+  for (std::size_t owner = 0; owner < models.size(); ++owner) {
+    if (models[owner].empty()) {
+      continue;
+    }
+    const std::vector<Chunk>& own = placed.own[owner];
+    std::vector<float> values(size_of_parts(own));
+    read_parts(own, models[owner], values);
+    for (std::vector<float>& model : models) {
+      if (!model.empty()) {
+        write_parts(own, values, model);
+      }
+    }
+  }
+}
+
+}  // namespace sotto

@@ -1,0 +1,60 @@
+// A model of which some tensors lie at one node each, such as experts, and the others at all: what
+// an optimizer needs to train it.
+//
+// Its gradient is made by a program (groups/program.h), whose nodes exchange rows within a step.
+// The gradients that are handed over begin a round and are otherwise ignored. Tensors that lie at
+// one node are stepped there alone, by the step rule; the others go by the optimizer's algorithm
+// (optim/wrappers/own_tensors.h). Each node's parameters are the whole model, of which the tensors
+// of other nodes are out of date until the nodes bring them together: an optimizer does before
+// models are averaged, and a whole run (run.h) also before they are saved.
+//
+// Thread safety: plain values and pure functions; the program's builder may be called on any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/groups/program_gradient.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/wrappers/own_tensors.h>
+
+namespace sotto {
+
+struct OptimizerOptions;
+
+struct PlacedModel {
+  /// The parameters of each node's own tensors, by rank, ascending; whole tensors.
+  std::vector<std::vector<Chunk>> own;
+  /// The program that makes a node's gradient: of the common tensors the one of this node's loss,
+  /// of its own ones that of the mean of all nodes' losses. Its group is the axis "expert" of all
+  /// nodes.
+  BuildGradientProgram build;
+  /// All that the nodes' programs must agree on, as text.
+  std::string settings;
+
+  /// All nodes' own tensors, by rank.
+  std::vector<Chunk> everyones() const;
+  /// What node `rank` steps of a model of `parameters`.
+  SteppedTensors stepped(std::size_t parameters, Rank rank) const;
+};
+
+/// Throws Error (field "experts_at" or that of the other setting) for options that go with no model
+/// of which nodes have tensors of their own: algorithms that mix whole models, or steps of their
+/// own kind, local steps, groups, weights, privacy, attacks, accelerators.
+void check_placed(const OptimizerOptions& options);
+
+/// The algorithm of a node, which has `setup` (make_algorithm_setup): that of a PlacedModel where
+/// options.placed is one. `warnings` may be null. Throws Error.
+std::unique_ptr<Algorithm> make_node_algorithm(const OptimizerOptions& options,
+                                               AlgorithmSetup setup,
+                                               std::vector<std::string>* warnings = nullptr);
+
+/// Replaces each node's copies of other nodes' tensors by what their owners have. The models are by
+/// rank; an empty one is missing, and what it owns stays as the others have it.
+void bring_together(const PlacedModel& placed, std::span<std::vector<float>> models);
+
+}  // namespace sotto
