@@ -392,6 +392,9 @@ void Network::abort(ConnectionId id) {
   connection.waiting.clear();
   connection.landing.clear();
   connection.last_landing = 0;
+  if (sending(id) == Sending::packets) {
+    PacketConnection(*this, id).empty_queue();
+  }
   if (slow_start()) {
     tcp_[id].abort(fresh_window());
     tcp_[id].set_packets(PacketConnection::make_stream(*this, id));

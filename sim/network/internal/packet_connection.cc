@@ -28,7 +28,9 @@ std::unique_ptr<PacketStream> Network::PacketConnection::make_stream(const Netwo
   const Connection& connection = network.connections_[id];
   const auto there = losses_along(network, connection.path);
   const auto back = losses_along(network, connection.reverse_path);
-  if (!network.slow_start() || (there.empty() && back.empty())) {
+  const bool overflows = network.links_.may_overflow(network.links(connection.path));
+  const bool overflows_back = network.links_.may_overflow(network.links(connection.reverse_path));
+  if (!network.slow_start() || (there.empty() && back.empty() && !overflows && !overflows_back)) {
     return nullptr;
   }
   const auto key = [&](Rank from, Rank to) {
@@ -47,9 +49,11 @@ std::unique_ptr<PacketStream> Network::PacketConnection::make_stream(const Netwo
                                     .window_decays = model.window_decays,
                                     .round_trip = network.round_trip(id),
                                     .congestion = model.congestion};
-  return std::make_unique<PacketStream>(options,
-                                        PacketLosses(there, key(connection.from, connection.to)),
-                                        PacketLosses(back, key(connection.to, connection.from)));
+  auto stream = std::make_unique<PacketStream>(
+      options, PacketLosses(there, key(connection.from, connection.to)),
+      PacketLosses(back, key(connection.to, connection.from)));
+  stream->may_overflow = overflows;
+  return stream;
 }
 
 void Network::PacketConnection::write(std::uint64_t bytes, bool notice) {
@@ -64,8 +68,7 @@ void Network::PacketConnection::send_packets() {
     if (back) {
       other(*back).take_acknowledgement(made);
     }
-    ++stream_.data_queued;
-    put_into_queue(made);
+    stream_.data_queued += put_into_queue(made) ? std::size_t{1} : std::size_t{0};
   }
   const SimTime at = stream_.sender.wakes_at();
   if (at < stream_.wakes_at) {
@@ -83,10 +86,36 @@ void Network::PacketConnection::wake_sender(const Event& event) {
   send_packets();
 }
 
-void Network::PacketConnection::put_into_queue(const StreamPacket& packet) {
+bool Network::PacketConnection::put_into_queue(StreamPacket packet) {
+  if (stream_.may_overflow && packet.data.bytes > 0) {
+    packet.waits_for = bottleneck();
+    if (!network_.links_.enter_queue(packet.waits_for, room_of(packet))) {
+      return false;
+    }
+  }
   stream_.queue.push(packet);
   if (stream_.queue.size() == 1) {
     send_front();
+  }
+  return true;
+}
+
+LinkId Network::PacketConnection::bottleneck() const {
+  const bool has_rate = connection_.flowing && connection_.rate > 0;
+  const auto link = has_rate ? network_.share_.bottleneck(id_) : std::nullopt;
+  return link ? *link
+              : network_.links_.least_share(network_.links(connection_.path), connection_.flowing);
+}
+
+void Network::PacketConnection::leave_queue(const StreamPacket& packet) {
+  if (stream_.may_overflow && packet.data.bytes > 0) {
+    network_.links_.leave_queue(packet.waits_for, room_of(packet));
+  }
+}
+
+void Network::PacketConnection::empty_queue() {
+  for (const StreamPacket& packet : stream_.queue.items()) {
+    leave_queue(packet);
   }
 }
 
@@ -112,6 +141,7 @@ void Network::PacketConnection::leave_front() {
   // What of the last nanosecond was not needed is the next packet's.
   stream_.ahead = std::max(0.0, -connection_.remaining);
   --stream_.data_queued;
+  leave_queue(stream_.queue.front());
   leave(stream_.queue.pop());
   send_front();
   if (stream_.data_queued == 0) {

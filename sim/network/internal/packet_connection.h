@@ -34,6 +34,8 @@ class Network::PacketConnection {
   void write(std::uint64_t bytes, bool notice);
   /// The front of the queue has left.
   void leave_front();
+  /// Nothing waits any more.
+  void empty_queue();
 
   // Events of the connection; those of before an abort are ignored.
   void wake_sender(const Event& event);
@@ -55,7 +57,16 @@ class Network::PacketConnection {
   }
   /// Puts all that the sender lets leave now into its queue.
   void send_packets();
-  void put_into_queue(const StreamPacket& packet);
+  /// False: the queue of the link for which it would wait has no room, and the packet is lost.
+  bool put_into_queue(StreamPacket packet);
+  /// The link that limits the connection, or will as far as one can tell from who flows where.
+  LinkId bottleneck() const;
+  /// A packet gives back the room that it has in a link's queue.
+  void leave_queue(const StreamPacket& packet);
+  /// Bytes that a packet with data takes in a queue, headers included.
+  double room_of(const StreamPacket& packet) const {
+    return packet.data.bytes / network_.model_.bandwidth_factor;
+  }
   /// The front of the queue takes its share of the links; what is no data leaves at once.
   void send_front();
   /// A packet has left: it is lost, or lands a latency later.
