@@ -8,7 +8,9 @@
 namespace sotto {
 
 DPsgd::DPsgd(AlgorithmSetup setup)
-    : MailAlgorithm(kInfo, std::move(setup)), mixed_(node_.vector()), next_(node_.scratch()) {
+    : MailAlgorithm(kInfo, std::move(setup)),
+      mixed_(node_.dimension(), node_.ops(), shared_vectors(node_)),
+      next_(node_.scratch()) {
   mail_.share_outgoing(node_.shared_frames());
 }
 
@@ -23,8 +25,9 @@ Status DPsgd::complete(const Exchange& exchange) {
     return status;
   }
   // Σ_j W_ij x_j, the own term first, then the neighbours in rank order.
-  node_.ops().combine({{node_.self_weight(), node_.x()}}, mixed_);
-  if (Status status = decode_neighbours(node_, mail_, mixed_); !status.ok()) {
+  const std::span<float> mixed = mixed_.use();
+  node_.ops().combine({{node_.self_weight(), node_.x()}}, mixed);
+  if (Status status = decode_neighbours(node_, mail_, mixed); !status.ok()) {
     return status;
   }
   mail_.close();
@@ -34,8 +37,9 @@ Status DPsgd::complete(const Exchange& exchange) {
 Status DPsgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
   // x_i ← Σ_j W_ij x_j − γ g_i
-  Status status = node_.stepper().step_from(mixed_, gradient, next_);
+  Status status = node_.stepper().step_from(mixed_.use(), gradient, next_);
   if (status.ok()) {
+    mixed_.give_back();
     node_.finish_round();
   }
   return status;
@@ -43,9 +47,10 @@ Status DPsgd::take_gradient(std::span<const float> gradient) {
 
 Status DPsgd::take_direction(const Direction& d) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
-  if (Status status = node_.stepper().step_along(mixed_, d, next_); !status.ok()) {
+  if (Status status = node_.stepper().step_along(mixed_.use(), d, next_); !status.ok()) {
     return status;
   }
+  mixed_.give_back();
   node_.ops().copy(next_, node_.x());
   node_.finish_round();
   return {};

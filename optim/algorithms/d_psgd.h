@@ -15,6 +15,7 @@
 // Overlap: the exchange of x_i is independent of g_i and hides behind it exactly.
 #pragma once
 
+#include <sotto/optim/exchange/vector_pool.h>
 #include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
@@ -34,7 +35,7 @@ class DPsgd final : public MailAlgorithm {
   Status complete(const Exchange& exchange) override;
 
  private:
-  Vector mixed_;           // Σ_j W_ij x_j
+  LentVector mixed_;       // Σ_j W_ij x_j, from `complete` on until the gradient is taken
   std::span<float> next_;  // room for d, and the next x_i
 };
 

@@ -13,7 +13,8 @@ DcdPsgd::DcdPsgd(AlgorithmSetup setup)
     : DirectionAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.scratch()),
-      direction_(node_.stepper().direction_room()) {}
+      direction_(node_.setup().directed ? 0 : node_.dimension(), node_.ops(),
+                 shared_vectors(node_)) {}
 
 Status DcdPsgd::take(const Direction& d) {
   const auto x = node_.x();
@@ -38,6 +39,7 @@ Status DcdPsgd::take(const Direction& d) {
     return update.status();
   }
   replicas_.post(*update, x);
+  direction_.give_back();
   node_.finish_round();
   return {};
 }

@@ -28,6 +28,7 @@
 #pragma once
 
 #include <sotto/optim/exchange/replica_exchange.h>
+#include <sotto/optim/exchange/vector_pool.h>
 #include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
@@ -52,11 +53,11 @@ class DcdPsgd final : public DirectionAlgorithm {
 
  private:
   Status take(const Direction& d) override;
-  std::span<float> direction_room() override { return direction_; }
+  std::span<float> direction_room() override { return direction_.use(); }
 
   ReplicaExchange replicas_;
   std::span<float> z_;
-  Vector direction_;  // γ g_i unless it was given
+  LentVector direction_;  // γ g_i unless it was given, for the time of a step
 };
 
 }  // namespace sotto

@@ -1,7 +1,9 @@
 // The frames of several mailboxes that are never open at the same time: each uses the longest that
-// there is when it is made.
+// there is when it is made. The nodes of a simulation, which share such a room
+// (AlgorithmSetup::frames), also share what vectors they can.
 //
-// A building block, not for users. One thread at a time. Memory is allocated as mailboxes are made.
+// A building block, not for users. One thread at a time. Memory of frames is allocated as mailboxes
+// are made.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +11,8 @@
 #include <vector>
 
 #include <sotto/base/check.h>
+#include <sotto/optim/exchange/shared_models.h>
+#include <sotto/optim/exchange/vector_pool.h>
 #include <sotto/optim/local_node.h>
 
 namespace sotto {
@@ -44,16 +48,33 @@ class FrameRoom {
   /// It has closed it.
   void close() { open_ = false; }
 
+  /// Vectors that the nodes which share this room lend each other.
+  VectorPool& vectors() { return vectors_; }
+  /// Vectors that several of these nodes hold.
+  SharedModels& models() { return models_; }
+
  private:
   struct Kept {
     std::shared_ptr<std::byte> memory;
     std::size_t bytes = 0;
   };
 
+  VectorPool vectors_;
+  SharedModels models_;
   std::vector<Kept> out_;
   std::vector<Kept> in_;
   std::size_t bytes_ = 0;
   bool open_ = false;
 };
+
+/// The pool of the nodes that share a room with this one; null: it shares none.
+inline VectorPool* shared_vectors(const LocalNode& node) {
+  return node.shared_frames() == nullptr ? nullptr : &node.shared_frames()->vectors();
+}
+
+/// The vectors that those nodes hold together; null: it shares none.
+inline SharedModels* shared_models(const LocalNode& node) {
+  return node.shared_frames() == nullptr ? nullptr : &node.shared_frames()->models();
+}
 
 }  // namespace sotto

@@ -33,7 +33,7 @@ void save_replica(const Replica& replica, ByteBuffer& out) {
   out.write(replica.peer);
   out.write(replica.version.chain());
   out.write(static_cast<std::uint8_t>(replica.state));
-  write_floats(replica.model, out);
+  write_floats(replica.values(), out);
 }
 
 Status load_replica(ByteReader& in, Replica& replica) {

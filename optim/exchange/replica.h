@@ -21,6 +21,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/kernels/vector.h>
+#include <sotto/optim/exchange/shared_models.h>
 
 namespace sotto {
 
@@ -67,11 +68,14 @@ struct Replica {
 
   Rank peer = kNobody;
   float weight = 0;  ///< W_ij
-  Vector model;
+  Vector model;      ///< empty where `shared` is set
+  /// In place of `model`, where the nodes of a simulation share what they hold.
+  SharedModels::Held shared;
   ModelVersion version;
   ReplicaState state = ReplicaState::good;
 
   bool good() const { return state == ReplicaState::good; }
+  std::span<const float> values() const { return shared ? shared->values : model; }
 };
 
 /// All of a replica but its weight, which is the graph's.

@@ -46,15 +46,20 @@ Mailbox ReplicaExchange::make_mailbox(const LocalNode& node) {
                std::vector<std::size_t>{prefix + node.compressor().max_bytes(node.dimension()),
                                         prefix + node.dimension() * sizeof(float)});
   mail.share_incoming(node.shared_frames());
+  mail.share_outgoing(node.shared_frames());
   return mail;
 }
 
 ReplicaExchange::ReplicaExchange(LocalNode& node, Mailbox& mail, std::span<const float> start,
                                  Round lead)
-    : node_(node), mail_(mail), lead_(lead) {
+    : node_(node), mail_(mail), lead_(lead), shared_(shared_models(node)) {
   pool_.resize(max_in_degree(node));
   for (Replica& replica : pool_) {
-    replica.model = Vector(start, node.ops());
+    if (shared_ != nullptr) {
+      replica.shared = shared_->start(start, node.ops());
+    } else {
+      replica.model = Vector(start, node.ops());
+    }
   }
   asking_.reserve(pool_.size());
   asked_by_.reserve(pool_.size());
@@ -104,9 +109,14 @@ Result<Update> ReplicaExchange::encode(std::span<const float> vector,
   if (node_.round() == 0) {
     // A node that becomes a neighbour with this exchange starts from this vector, too.
     for (Replica& replica : std::span(pool_).subspan(held_)) {
-      node_.ops().copy(vector, replica.model);
+      if (shared_ != nullptr) {
+        replica.shared = shared_->start(vector, node_.ops());
+      } else {
+        node_.ops().copy(vector, replica.model);
+      }
     }
   }
+  SharedModels::leave(own_, node_.ops());
   Update update;
   update.version = version_.before(node_.round(), vector, node_.ops());
   const auto payload = mail_.outgoing(kUpdate);
@@ -122,6 +132,9 @@ Result<Update> ReplicaExchange::encode(std::span<const float> vector,
 
 void ReplicaExchange::post(const Update& update, std::span<const float> vector) {
   version_.advance(update);
+  if (shared_ != nullptr) {
+    own_ = shared_->publish(rank(), version_.chain(), vector);
+  }
   const Round next = node_.round() + lead_;
   const auto to = graph().out_edges(rank(), next);
   hold(graph().in_edges(rank(), next));
@@ -211,11 +224,8 @@ Status ReplicaExchange::take_frame(std::size_t edge, const Apply& apply) {
   if (status && replica.state == ReplicaState::awaited) {
     status = take_whole(update, replica);
   } else if (status && replica.good()) {
-    if (update.version == replica.version.before(mail_.round(), replica.model, node_.ops())) {
-      status = apply(update.encoding, replica.model);
-      if (status) {
-        replica.version.advance(update);
-      }
+    if (update.version == replica.version.before(mail_.round(), replica.values(), node_.ops())) {
+      status = take_update(update, replica, apply);
     } else {
       status = mark_drifted(replica);
     }
@@ -226,11 +236,43 @@ Status ReplicaExchange::take_frame(std::size_t edge, const Apply& apply) {
   return status;
 }
 
+Status ReplicaExchange::take_update(const Update& update, Replica& replica, const Apply& apply) {
+  ModelVersion next = replica.version;
+  next.advance(update);
+  return share(replica, next,
+               [&](std::span<float> model) { return apply(update.encoding, model); });
+}
+
+Status ReplicaExchange::share(Replica& replica, ModelVersion version,
+                              const std::function<Status(std::span<float> model)>& write) {
+  SharedModels::Held known;
+  if (shared_ != nullptr) {
+    known = shared_->find(replica.peer, version.chain());
+  }
+  if (known != nullptr) {
+    replica.shared = known;
+  } else {
+    const std::span<float> model =
+        shared_ != nullptr ? SharedModels::own(replica.shared, node_.dimension(), node_.ops())
+                           : std::span<float>(replica.model);
+    if (Status status = write(model); !status.ok()) {
+      return status;
+    }
+    if (shared_ != nullptr) {
+      shared_->add(replica.peer, version.chain(), replica.shared);
+    }
+  }
+  replica.version = version;
+  return {};
+}
+
 Status ReplicaExchange::take_whole(const Update& update, Replica& replica) {
-  if (Status status = decode_none(update.encoding, replica.model, node_.ops()); !status.ok()) {
+  const auto write = [&](std::span<float> model) {
+    return decode_none(update.encoding, model, node_.ops());
+  };
+  if (Status status = share(replica, ModelVersion(update.version), write); !status.ok()) {
     return status.with_context("its vector");
   }
-  replica.version = ModelVersion(update.version);
   replica.state = ReplicaState::good;
   return {};
 }
@@ -286,6 +328,9 @@ Status ReplicaExchange::load(ByteReader& in) {
         fmt::format("checkpoint has replicas of {} neighbours where there are {}", count, held_)};
   }
   for (Replica& replica : std::span(pool_).first(held_)) {
+    if (std::exchange(replica.shared, nullptr) != nullptr) {
+      replica.model = node_.vector();
+    }
     if (Status status = load_replica(in, replica); !status.ok()) {
       return status;
     }

@@ -24,7 +24,9 @@
 // the floats of the vector in a frame with the compressor id of `none`.
 //
 // A building block of the algorithms, not for users. One thread at a time. Views the node and the
-// mailbox, owns the replicas; allocates only in the constructor, and in save.
+// mailbox, owns the replicas; allocates only in the constructor, and in save. The nodes of a
+// simulation share replicas with their owners and each other (shared_models.h), and allocate them
+// where they come to differ.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +54,7 @@ class ReplicaExchange {
   std::span<const Replica> held() const { return std::span(pool_).first(held_); }
   /// The vector to mix for a neighbour: its replica, or `own` while that has drifted.
   static std::span<const float> value(const Replica& replica, std::span<const float> own) {
-    return replica.good() ? std::span<const float>(replica.model) : own;
+    return replica.good() ? replica.values() : own;
   }
 
   /// Encodes C(change) of this node's `vector` into the next frame; `prepare` makes `change`, named
@@ -91,14 +93,22 @@ class ReplicaExchange {
   /// vector. Fault::malformed when it is cut short.
   Status read_prefix(std::span<const std::byte> payload, Update& update, bool& asks) const;
   Status take_frame(std::size_t edge, const Apply& apply);
+  /// The update continues the replica.
+  Status take_update(const Update& update, Replica& replica, const Apply& apply);
   Status take_whole(const Update& update, Replica& replica);
+  /// Where replicas are shared, the one that the replica becomes with `version`: another holder's
+  /// or the owner's, or else a copy of its own to which `write` writes.
+  Status share(Replica& replica, ModelVersion version,
+               const std::function<Status(std::span<float> model)>& write);
   /// Marks a replica as drifted, unless no node can be asked for the vector.
   Status mark_drifted(Replica& replica);
 
   LocalNode& node_;
   Mailbox& mail_;
   Round lead_;
-  ModelVersion version_;  // version of this node's vector
+  SharedModels* shared_;    // null: replicas are the node's own
+  SharedModels::Held own_;  // this node's vector, as others share it; null before it is posted
+  ModelVersion version_;    // version of this node's vector
   std::vector<Replica> pool_;
   std::size_t held_ = 0;
   std::vector<Rank> asking_;         // peers that the next frame asks

@@ -6,10 +6,7 @@
 
 namespace sotto {
 
-void ConnectionTable::reserve(std::size_t connections) {
-  ends_.reserve(connections);
-  numbers_.reserve(connections);
-}
+void ConnectionTable::reserve(std::size_t connections) { ends_.reserve(connections); }
 
 ConnectionId ConnectionTable::add(Rank from, Rank to) {
   check(ends_.empty() || ends_.back().from < from ||
@@ -21,7 +18,6 @@ ConnectionId ConnectionTable::add(Rank from, Rank to) {
   ++sender.receivers;
   ++at(to).senders;
   ends_.push_back({from, to});
-  numbers_.push_back(connection);
   return connection;
 }
 
@@ -33,7 +29,7 @@ void ConnectionTable::finish() {
     node.senders = 0;
   }
   by_receiver_.resize(before);
-  for (const ConnectionId connection : numbers_) {
+  for (ConnectionId connection = 0; connection < ends_.size(); ++connection) {
     Node& receiver = at(to(connection));
     by_receiver_[receiver.first_in + receiver.senders++] = connection;
   }
@@ -41,12 +37,16 @@ void ConnectionTable::finish() {
 
 std::optional<ConnectionId> ConnectionTable::find_leaving(Rank node, Rank peer,
                                                           std::size_t place) const {
-  const auto out = leaving(node);
-  if (place < out.size() && to(out[place]) == peer) {
-    return out[place];
+  const Node& one = this->at(node);
+  const auto out = std::span(ends_).subspan(one.first_out, one.receivers);
+  std::size_t found = place;
+  if (place >= out.size() || out[place].to != peer) {
+    const auto at = std::ranges::lower_bound(out, peer, {}, &Ends::to);
+    found = static_cast<std::size_t>(at - out.begin());
   }
-  const auto at = std::ranges::lower_bound(out, peer, {}, [this](auto id) { return to(id); });
-  return at != out.end() && to(*at) == peer ? std::optional(*at) : std::nullopt;
+  return found < out.size() && out[found].to == peer
+             ? std::optional(one.first_out + static_cast<ConnectionId>(found))
+             : std::nullopt;
 }
 
 std::optional<ConnectionId> ConnectionTable::find_entering(Rank node, Rank peer,

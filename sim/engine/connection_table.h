@@ -17,6 +17,24 @@ namespace sotto {
 
 class ConnectionTable {
  public:
+  /// Numbers that follow each other, for loops.
+  struct Numbers {
+    struct Iterator {
+      ConnectionId at = 0;
+      ConnectionId operator*() const { return at; }
+      Iterator& operator++() {
+        ++at;
+        return *this;
+      }
+      bool operator==(const Iterator&) const = default;
+    };
+    ConnectionId first = 0;
+    ConnectionId last = 0;  ///< one more than the last number
+
+    Iterator begin() const { return {first}; }
+    Iterator end() const { return {last}; }
+  };
+
   explicit ConnectionTable(std::size_t nodes) : nodes_(nodes) {}
 
   /// Makes room for so many connections, before the first is added.
@@ -29,10 +47,10 @@ class ConnectionTable {
 
   Rank from(ConnectionId connection) const { return ends_[connection].from; }
   Rank to(ConnectionId connection) const { return ends_[connection].to; }
-  /// The connections out of a node, sorted by receiver.
-  std::span<const ConnectionId> leaving(Rank node) const {
+  /// The connections out of a node, sorted by receiver: numbers one after another.
+  Numbers leaving(Rank node) const {
     const Node& one = at(node);
-    return std::span(numbers_).subspan(one.first_out, one.receivers);
+    return {one.first_out, one.first_out + one.receivers};
   }
   /// The connections into a node, sorted by sender.
   std::span<const ConnectionId> entering(Rank node) const {
@@ -63,7 +81,6 @@ class ConnectionTable {
 
   std::vector<Node> nodes_;
   std::vector<Ends> ends_;
-  std::vector<ConnectionId> numbers_;      ///< 0, 1, 2 …: connections by sender
   std::vector<ConnectionId> by_receiver_;  ///< connections by receiver, and then by sender
 };
 

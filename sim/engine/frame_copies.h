@@ -29,14 +29,16 @@ class FrameCopies {
   }
   /// Drops a reference to a copy, which is null afterwards; null already: does nothing.
   void give_back(CopiedFrame& frame) {
-    if (frame != nullptr && frame.use_count() == 1) {
+    if (frame != nullptr && frame.use_count() == 1 && spare_.size() < kMostSpare) {
       spare_.push_back(std::move(frame));
     }
     frame.reset();
   }
 
  private:
-  std::vector<CopiedFrame> spare_;  ///< copies that nobody uses
+  static constexpr std::size_t kMostSpare = 64;
+
+  std::vector<CopiedFrame> spare_;  ///< copies that nobody uses, of very many a few
 };
 
 }  // namespace sotto

@@ -8,8 +8,9 @@
 
 namespace sotto {
 
-GradientPool::GradientPool(std::size_t nodes, int threads, std::function<void(Rank)> take)
-    : take_(std::move(take)), states_(nodes) {
+GradientPool::GradientPool(std::size_t nodes, int threads, std::size_t most_ahead,
+                           std::function<void(Rank)> take)
+    : take_(std::move(take)), most_ahead_(most_ahead), states_(nodes) {
   workers_ = start_threads(
       static_cast<std::size_t>(std::max(threads, 1) - 1), "gradients",
       [this](std::size_t) { serve(); }, [this] { stop(); });
@@ -81,7 +82,7 @@ void GradientPool::drain() {
 void GradientPool::serve() {
   std::unique_lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return stopping_ || (!queue_.empty() && ahead_ < kMostAhead); });
+    work_.wait(lock, [this] { return stopping_ || (!queue_.empty() && ahead_ < most_ahead_); });
     if (stopping_) {
       return;
     }

@@ -19,8 +19,10 @@ namespace sotto {
 
 class GradientPool {
  public:
-  /// `threads` ≥ 1 in all, the event loop's among them.
-  GradientPool(std::size_t nodes, int threads, std::function<void(Rank)> take);
+  /// `threads` ≥ 1 in all, the event loop's among them. Workers have no more gradients ready, or
+  /// under way, that the event loop does not need yet, than `most_ahead` ≥ 1.
+  GradientPool(std::size_t nodes, int threads, std::size_t most_ahead,
+               std::function<void(Rank)> take);
   ~GradientPool();
   GradientPool(const GradientPool&) = delete;
   GradientPool& operator=(const GradientPool&) = delete;
@@ -36,15 +38,12 @@ class GradientPool {
 
  private:
   enum State : int { idle, queued, running, done };
-  /// Workers have no more gradients ready, or under way, that the event loop does not need yet:
-  /// each holds a vector as long as the model.
-  static constexpr std::size_t kMostAhead = 64;
-
   void serve();
   void stop();
   bool claim(Rank node);
 
   std::function<void(Rank)> take_;
+  const std::size_t most_ahead_;
   std::vector<std::atomic<int>> states_;
   std::mutex mutex_;
   std::condition_variable work_;

@@ -4,6 +4,7 @@
 // One thread at a time; `gradient` and `node` are called from any.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -20,13 +21,15 @@ namespace sotto {
 
 class NodeGradients {
  public:
-  /// `node` finds the algorithm of a rank; `threads` ≥ 1 in all, the caller's among them.
+  /// `node` finds the algorithm of a rank, of which there is one at least; `threads` ≥ 1 in all,
+  /// the caller's among them.
   NodeGradients(std::size_t nodes, int threads, GradientFunction gradient,
                 std::function<const Algorithm&(Rank)> node)
       : gradient_(std::move(gradient)),
         node_(std::move(node)),
         gradients_(nodes),
-        pool_(nodes, threads, [this](Rank rank) { take(rank); }) {}
+        pool_(nodes, threads, most_ahead(node_(0).parameters().size_bytes(), threads),
+              [this](Rank rank) { take(rank); }) {}
 
   /// The node's gradient may be taken from now on, at its parameters as they are now.
   void begin(Rank rank) { pool_.submit(rank); }
@@ -48,6 +51,15 @@ class NodeGradients {
   void drain() { pool_.drain(); }
 
  private:
+  /// How many gradients may be ready before they are needed, each as long as the model: as many as
+  /// keep the workers busy where nodes' gradients end one after another.
+  static std::size_t most_ahead(std::size_t model_bytes, int threads) {
+    constexpr std::size_t kMost = 64;
+    constexpr std::size_t kMostBytes = std::size_t{64} << 20U;
+    const auto least = static_cast<std::size_t>(threads);  // each worker holds one
+    return std::max(least, std::min(kMost, kMostBytes / std::max<std::size_t>(model_bytes, 1)));
+  }
+
   std::vector<float>& of(Rank rank) { return gradients_[static_cast<std::size_t>(rank)]; }
   void take(Rank rank) {
     const Algorithm& node = node_(rank);

@@ -56,7 +56,7 @@ class SendWindow {
 
  private:
   /// Times of so many messages are kept before those that the sender has heard of are dropped.
-  static constexpr std::size_t kTakenKept = 4;
+  static constexpr std::size_t kTakenKept = 2;
 
   /// Counts the messages taken of which the sender has heard, and drops their times.
   void forget_heard(const Network& network, ConnectionId id) {

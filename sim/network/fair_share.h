@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -65,6 +66,12 @@ class FairShare {
   bool running(FlowId flow) const { return flows_[flow].running; }
   /// Bytes/s as of the last settle; 0 when not running.
   double rate(FlowId flow) const { return flows_[flow].rate; }
+  /// The link that limits a running flow, as of the last settle; empty: its own bound does.
+  std::optional<LinkId> bottleneck(FlowId flow) const {
+    const Flow& found = flows_[flow];
+    return found.running && found.bottleneck != kOwnBound ? std::optional(found.bottleneck)
+                                                          : std::nullopt;
+  }
   /// Bytes/s that a link can carry.
   double capacity(LinkId link) const { return links_[link].capacity; }
   /// Bytes/s that flow over a link now.

@@ -5,7 +5,7 @@
 namespace sotto {
 
 LinkStates::LinkStates(const Platform& platform, double bandwidth_factor)
-    : bandwidth_factor_(bandwidth_factor), places_(platform.links().size(), kNone) {
+    : bandwidth_factor_(bandwidth_factor) {
   kinds_.reserve(platform.links().size());
   for (const LinkSpec& link : platform.links()) {
     kinds_.push_back(kind_of({.bytes_per_s = link.bytes_per_s,
@@ -13,6 +13,7 @@ LinkStates::LinkStates(const Platform& platform, double bandwidth_factor)
                               .jitter = link.jitter,
                               .loss = link.loss,
                               .loss_burst = link.loss_burst,
+                              .queue_bytes = link.queue_bytes,
                               .unlimited = link.bytes_per_s == kUnlimited}));
   }
   for (const LinkChange& change : platform.changes()) {
@@ -46,6 +47,7 @@ void LinkStates::expect_change(LinkId link) {
   if (changes(link)) {
     return;
   }
+  places_.resize(kinds_.size(), kNone);
   places_[link] = static_cast<std::uint32_t>(users_.size());
   users_.emplace_back();
   const LinkState shared = states_[kinds_[link]];
@@ -100,6 +102,19 @@ double LinkStates::chance_of_passing(std::span<const LinkId> way) const {
   return chance;
 }
 
+bool LinkStates::may_overflow(std::span<const LinkId> way) const {
+  return std::ranges::any_of(
+      way, [this](LinkId link) { return (*this)[link].queue_bytes < kUnlimited; });
+}
+
+LinkId LinkStates::least_share(std::span<const LinkId> way, bool counted) const {
+  const auto share = [&](LinkId link) {
+    const std::uint32_t flows = (flows_.empty() ? 0 : flows_[link]) + (counted ? 0 : 1);
+    return (*this)[link].bytes_per_s / std::max(flows, std::uint32_t{1});
+  };
+  return *std::ranges::min_element(way, {}, share);
+}
+
 bool LinkStates::open(std::span<const LinkId> way) const {
   return std::ranges::none_of(way, [this](LinkId link) { return (*this)[link].bytes_per_s == 0; });
 }
@@ -144,6 +159,15 @@ SimTime LinkStates::queueing_delay(std::span<const LinkId> way, double packet_by
     }
   }
   return from_seconds(all - longest);
+}
+
+bool LinkStates::enter_queue(LinkId link, double bytes) {
+  queued_.resize(kinds_.size());
+  if (queued_[link] > (*this)[link].queue_bytes) {
+    return false;  // beside the packet that leaves, and waits no more, there is no room for this
+  }
+  queued_[link] += bytes;
+  return true;
 }
 
 }  // namespace sotto

@@ -25,9 +25,10 @@ struct LinkState {
   SimTime jitter = 0;
   double loss = 0;
   double loss_burst = 0;
-  double offered = 0;      ///< bytes that the link could have carried until `since`
-  SimTime since = 0;       ///< time of the last change
-  bool unlimited = false;  ///< the bandwidth is unlimited and never changes
+  double queue_bytes = kUnlimited;  ///< bytes that may wait for the link
+  double offered = 0;               ///< bytes that the link could have carried until `since`
+  SimTime since = 0;                ///< time of the last change
+  bool unlimited = false;           ///< the bandwidth is unlimited and never changes
 
   friend bool operator==(const LinkState&, const LinkState&) = default;
 };
@@ -44,7 +45,7 @@ class LinkStates {
   /// Says that the link will change: it may come to be limited, and its users are noted.
   void expect_change(LinkId link);
   /// True once a change is expected.
-  bool changes(LinkId link) const { return places_[link] != kNone; }
+  bool changes(LinkId link) const { return !places_.empty() && places_[link] != kNone; }
   /// A connection's way, there or back, crosses the link: noted where the link changes. Requires
   /// that the connections come one after another.
   void add_user(LinkId link, std::uint32_t connection);
@@ -59,6 +60,12 @@ class LinkStates {
   double narrowest(std::span<const LinkId> way) const;
   /// The chance that a packet passes all links.
   double chance_of_passing(std::span<const LinkId> way) const;
+  /// A link has a queue that can overflow.
+  bool may_overflow(std::span<const LinkId> way) const;
+  /// The link with the least for one of the flows that cross it, if all had the same of it; the
+  /// first of several. The flow that asks is `counted` among them, or comes anew. Requires a way
+  /// over a link.
+  LinkId least_share(std::span<const LinkId> way, bool counted) const;
   /// No link is cut.
   bool open(std::span<const LinkId> way) const;
 
@@ -78,6 +85,12 @@ class LinkStates {
   /// the fluid.
   SimTime queueing_delay(std::span<const LinkId> way, double packet_bytes) const;
 
+  /// A packet of `bytes` bytes wants to wait for the link, behind `bytes` of another one that
+  /// leaves. False: the link's queue has no room for it, and it does not wait.
+  bool enter_queue(LinkId link, double bytes);
+  /// Bytes that had entered it wait no more.
+  void leave_queue(LinkId link, double bytes) { queued_[link] -= bytes; }
+
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
@@ -89,13 +102,16 @@ class LinkStates {
   double bandwidth_factor_;
   std::vector<LinkState> states_;
   std::vector<std::uint32_t> kinds_;  ///< index in states_, by link
-  /// Index in users_, by link; kNone: the link does not change.
+  /// Index in users_, by link; kNone: the link does not change. Empty: none does.
   std::vector<std::uint32_t> places_;
   std::vector<std::vector<std::uint32_t>> users_;
   /// Bytes/s that acknowledgements of flows the other way take, by link; empty: of none yet.
   std::vector<double> acknowledgements_;
   /// Flows that cross a link now, by link, counted where packets take turns; empty: none has yet.
   std::vector<std::uint32_t> flows_;
+  /// Bytes that wait for a link, by link; empty: none has waited yet for a link with a queue that
+  /// can overflow.
+  std::vector<double> queued_;
 };
 
 }  // namespace sotto

@@ -38,6 +38,10 @@ void require_spec(const LinkSpec& spec) {
                        "less",
                        1 / (1 - spec.loss)));
   }
+  if (!(spec.queue_bytes >= kLeastQueueBytes)) {
+    refuse(fmt::format("queue of link {}", spec.name), fmt::format("{} bytes", spec.queue_bytes),
+           "it must have room for a packet of 1,500 bytes");
+  }
 }
 
 bool is_earlier(const LinkChange& a, const LinkChange& b) { return a.at < b.at; }

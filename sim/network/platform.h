@@ -32,6 +32,9 @@ inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 /// No link is slower to cross: 11.6 days, so that the latencies of thousands may be added.
 inline constexpr SimTime kMostLatency = 1'000'000'000'000'000;
 
+/// A shorter queue than of one packet lets nothing pass.
+inline constexpr double kLeastQueueBytes = 1500;
+
 /// One direction of a cable, or a host's way in or out. All messages that cross it share its
 /// bandwidth.
 struct LinkSpec {
@@ -45,6 +48,9 @@ struct LinkSpec {
   double loss = 0;
   /// Mean number of packets lost in a row (packet_losses.h); 0: each is lost apart from the others.
   double loss_burst = 0;
+  /// Bytes of packets that may wait for the link, a packet of 1,500 at least: what finds no room is
+  /// lost. Without effect unless there is slow start.
+  double queue_bytes = kUnlimited;
   /// Bandwidth and latency over time, in place of those above; null: these hold.
   std::shared_ptr<const TracedLink> trace = {};
 };

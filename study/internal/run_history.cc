@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include <sotto/sim/availability.h>
-#include <sotto/study/internal/happenings.h>
 #include <sotto/study/scenario/target.h>
 #include <sotto/study/units.h>
 
@@ -17,6 +15,7 @@ RunHistory::RunHistory(const Scenario& scenario, const TrainPlan& plan, bool by_
       plan_(plan),
       model_of_(std::move(model_of)),
       judge_(plan, by_worst),
+      times_there_(scenario),
       sent_(static_cast<std::size_t>(scenario.nodes)),
       ended_at_(sent_.size(), kNever),
       gathered_as_is_(scenario.timing_only ? 0 : sent_.size()) {}
@@ -39,11 +38,16 @@ void RunHistory::finished(Rank node, Round done) {
     return;
   }
   Gathering& gathering = gatherings_[done];
-  gathering.sent.resize(sent_.size());
+  gathering.sent.resize(sent_.size(), -1);
   gathering.sent[static_cast<std::size_t>(node)] = sent_[static_cast<std::size_t>(node)];
-  if (!scenario_.timing_only) {
+  if (scenario_.timing_only) {
+    return;
+  }
+  const auto index = static_cast<std::size_t>(node);
+  judge_.count(index, model_of_(index), gathering.spread);
+  if (judge_.judges_own(done)) {
     gathering.models.resize(sent_.size());
-    gathered_as_is_[static_cast<std::size_t>(node)] = done;
+    gathered_as_is_[index] = done;
   }
 }
 
@@ -73,7 +77,7 @@ HistoryPoint RunHistory::inspect(const Gathering& gathering, Round done, SimTime
   std::vector<double> sent = sent_;
   for (std::size_t node = 0; node < sent.size(); ++node) {
     // A node that is not there has ended, and sends no more.
-    sent[node] = gathering.sent[node].value_or(sent_[node]);
+    sent[node] = gathering.sent[node] < 0 ? sent_[node] : gathering.sent[node];
     point.bytes_per_node += sent[node];
   }
   point.bytes_per_node /= scenario_.nodes;
@@ -87,7 +91,7 @@ HistoryPoint RunHistory::inspect(const Gathering& gathering, Round done, SimTime
     for (std::size_t node = 0; node < models.size(); ++node) {
       models[node] = gathered_as_is_[node] == done ? model_of_(node) : models[node];
     }
-    judge_.judge(models, point);
+    judge_.judge(gathering.spread, models, point);
   }
   return point;
 }
@@ -95,11 +99,7 @@ HistoryPoint RunHistory::inspect(const Gathering& gathering, Round done, SimTime
 Bill RunHistory::bill_at(SimTime time, const std::vector<double>& sent) const {
   std::vector<double> seconds(sent.size());
   for (std::size_t node = 0; node < seconds.size(); ++node) {
-    const SimTime from = joining_time(scenario_, node);
-    const SimTime until = std::max(from, std::min(time, ended_at_[node]));
-    seconds[node] = to_seconds(scenario_.availability.empty()
-                                   ? until - from
-                                   : time_there(scenario_.availability[node], from, until));
+    seconds[node] = to_seconds(times_there_.of(node, std::min(time, ended_at_[node])));
   }
   return bill_of(*scenario_.costs, sent, seconds);
 }

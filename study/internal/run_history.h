@@ -7,13 +7,14 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include <sotto/sim/simulator.h>
+#include <sotto/study/internal/times_there.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/simulation/model_judge.h>
+#include <sotto/study/simulation/model_spread.h>
 #include <sotto/study/simulation/simulation_result.h>
 #include <sotto/study/train/train_plan.h>
 
@@ -32,7 +33,8 @@ class RunHistory {
 
   /// Counts what nodes send, and when they end.
   void count(const TraceEntry& entry);
-  /// A node has finished `done` rounds, and has the model that the end of the round is judged by.
+  /// A node has finished `done` rounds, and has the model that the end of the round is judged by,
+  /// which is not kept but where nodes' own models are judged.
   void finished(Rank node, Round done);
   /// A node's model is about to change. Not to be called where a scenario is of timing only.
   void model_changes(Rank node);
@@ -47,11 +49,13 @@ class RunHistory {
  private:
   /// The models of one round, as the nodes come to its end at different times.
   struct Gathering {
-    /// Copies of models that have changed since; a model that is empty here is the node's own
-    /// still.
+    /// The models of all that came there and do not lie.
+    ModelSpread spread;
+    /// Where the nodes' own models are judged, too: copies of those that have changed since. One
+    /// that is empty here is the node's own still.
     std::vector<std::vector<float>> models;
-    /// What each node had sent by then; none: it has not come there.
-    std::vector<std::optional<double>> sent;
+    /// What each node had sent by then; negative: it has not come there.
+    std::vector<double> sent;
   };
 
   bool due(Round done) const;
@@ -64,10 +68,12 @@ class RunHistory {
   const TrainPlan& plan_;
   ModelOf model_of_;
   ModelJudge judge_;
+  TimesThere times_there_;
   std::vector<double> sent_;       ///< bytes by node, so far
   std::vector<SimTime> ended_at_;  ///< by node; kNever as long as it is there
   std::map<Round, Gathering> gatherings_;
-  /// By node: the round of the gathering that has the node's own model and no copy; 0: none has.
+  /// By node: the round of the gathering that looks at the node's own model and has no copy; 0:
+  /// none does.
   std::vector<Round> gathered_as_is_;
   std::vector<HistoryPoint> points_;
   std::vector<Bill> bills_;  ///< of the points, where something has a cost

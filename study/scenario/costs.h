@@ -10,8 +10,8 @@ namespace sotto::study {
 /// What one node costs while it takes part; money is in the scenario's currency, a GB is 10⁹ bytes.
 struct NodeCosts {
   double per_gb = 0;      ///< money for each GB that it sends
-  double per_hour = 0;    ///< money an hour from its start to its end, whether it computes or waits
-  double watts = 0;       ///< power in watts from its start to its end
+  double per_hour = 0;    ///< money an hour while it is there and not suspended, also waiting
+  double watts = 0;       ///< power in watts in these hours
   double kwh_per_gb = 0;  ///< energy that the network spends on each GB that it sends
 };
 

@@ -37,6 +37,8 @@ struct HostSpec {
   /// The bandwidth over time, in place of the figure above, which is then no limit.
   std::shared_ptr<const TracedLink> up_trace = {};
   std::shared_ptr<const TracedLink> down_trace = {};
+  double up_queue_bytes = kUnlimited;    ///< as LinkSpec::queue_bytes has it
+  double down_queue_bytes = kUnlimited;  ///< the same of the way in
 };
 
 /// One channel that nodes share, and that carries one way at a time, as the air of a wireless LAN:
@@ -133,6 +135,8 @@ struct Scenario {
 
   /// Whether any link, trunk or connection has a trace.
   bool has_traces() const;
+  /// Whether any of them has a queue that can overflow.
+  bool has_queues() const;
 
   /// The link of its own from one node to another.
   LinkSpec link_between(Rank from, Rank to) const;

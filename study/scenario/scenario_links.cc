@@ -35,6 +35,17 @@ SimTime parse_latency(const std::string& text) {
   return latency;
 }
 
+double parse_queue(const std::string& text) {
+  const double bytes = parse_size(text);
+  if (bytes < kLeastQueueBytes) {
+    throw Error(
+        fmt::format("'{}' is too short: a queue has room for a packet of 1,500 bytes, "
+                    "\"1500 B\", at least",
+                    text));
+  }
+  return bytes;
+}
+
 WrittenLink read_link(TomlReader& in, std::string_view key) {
   if (in.holds_text(key)) {
     return *in.parsed(key, preset_of);
@@ -55,6 +66,10 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
       figures.refuse("trace", "stagger is for nodes' own connections: hosts' up-trace, down-trace");
     }
     link.trace = trace->of();
+  }
+  if (const auto queue = figures.parsed("queue", parse_queue)) {
+    // It stands where the bandwidth does that things wait for.
+    (written.own_bytes_per_s < kUnlimited ? written.own_queue_bytes : link.queue_bytes) = *queue;
   }
   if (link.loss < 0 || link.loss >= 1) {
     figures.refuse("loss", "it is a share of the packets, at least 0 and below 1: 0.04 for 4 %");

@@ -17,41 +17,58 @@
 namespace sotto::study {
 namespace {
 
-/// One way of hosts: its limit, by default `usual`, or its trace.
-void read_way(TomlReader& host, const std::string& way, const std::vector<Rank>& ranks,
-              Scenario& scenario, double HostSpec::*limit,
-              std::shared_ptr<const TracedLink> HostSpec::*traced) {
+/// The members of HostSpec that say what one way carries.
+struct Way {
+  double HostSpec::*limit;
+  std::shared_ptr<const TracedLink> HostSpec::*traced;
+  double HostSpec::*queue;
+};
+
+constexpr Way kUp = {&HostSpec::up_bytes_per_s, &HostSpec::up_trace, &HostSpec::up_queue_bytes};
+constexpr Way kDown = {&HostSpec::down_bytes_per_s, &HostSpec::down_trace,
+                       &HostSpec::down_queue_bytes};
+
+/// One way of hosts: its limit or its trace, and its queue; what it does not say stays.
+void read_way(TomlReader& host, const std::string& way, const Way& members,
+              const std::vector<Rank>& ranks, Scenario& scenario) {
   const std::string key = way + "-trace";
   const auto rate = host.parsed(way, parse_bandwidth);
   const auto trace = read_trace(host, key);
   if (rate && trace) {
     host.refuse(key, fmt::format("{} says what they carry, too; give one of the two", way));
   }
+  const auto queue = host.parsed(way + "-queue", parse_queue);
   for (std::size_t place = 0; place < ranks.size(); ++place) {
     HostSpec& spec = scenario.hosts[static_cast<std::size_t>(ranks[place])];
-    spec.*limit = trace ? kUnlimited : rate.value_or(spec.*limit);
-    spec.*traced = trace ? trace->of(place) : nullptr;
+    spec.*members.limit = trace ? kUnlimited : rate.value_or(spec.*members.limit);
+    spec.*members.traced = trace ? trace->of(place) : nullptr;
+    spec.*members.queue = queue.value_or(spec.*members.queue);
   }
 }
 
-/// `own`: what their connections carry where nothing else is said.
-void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& names) {
+/// `written`: what their connections are where nothing else is said.
+void read_hosts(TomlReader& in, const WrittenLink& written, Scenario& scenario,
+                const Names& names) {
   if (scenario.hosts.empty()) {
-    scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
+    scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes),
+                          {.up_bytes_per_s = written.own_bytes_per_s,
+                           .down_bytes_per_s = written.own_bytes_per_s,
+                           .up_queue_bytes = written.own_queue_bytes,
+                           .down_queue_bytes = written.own_queue_bytes});
   }
   if (in.has("hosts") && scenario.sampling.clients != nullptr) {
     in.refuse("hosts", "clients are drawn for each exchange, and bring their own connections");
   }
   SaidOfNodes said;
   for (TomlReader& host : in.tables("hosts")) {
-    host.allow({"nodes", "up", "down", "up-trace", "down-trace"});
+    host.allow({"nodes", "up", "down", "up-trace", "down-trace", "up-queue", "down-queue"});
     if (!host.has("up") && !host.has("down") && !host.has("up-trace") && !host.has("down-trace")) {
       host.require("up", "what these nodes' own connections carry: up, down or both");
     }
     const auto ranks = read_ranks(host, "nodes", names);
     said.note(ranks, host.place("nodes"), "has two connections of its own");
-    read_way(host, "up", ranks, scenario, &HostSpec::up_bytes_per_s, &HostSpec::up_trace);
-    read_way(host, "down", ranks, scenario, &HostSpec::down_bytes_per_s, &HostSpec::down_trace);
+    read_way(host, "up", kUp, ranks, scenario);
+    read_way(host, "down", kDown, ranks, scenario);
     host.finish();
   }
 }
@@ -128,7 +145,7 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
     scenario.network.congestion = *congestion;
   }
   scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
-  read_hosts(in, written.own_bytes_per_s, scenario, names);
+  read_hosts(in, written, scenario, names);
   read_media(in, scenario, names);
   read_trunks(in, scenario, names);
   for (TomlReader& between : in.tables("between")) {
@@ -136,6 +153,10 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
       scenario.between.push_back(std::move(links));
     }
     between.finish();
+  }
+  if (scenario.network.initial_window_bytes == kUnlimited && scenario.has_queues()) {
+    in.refuse("link",
+              "without tcp nothing goes packet by packet, and no queue fills; add tcp = {}");
   }
   in.finish();
 }

@@ -41,11 +41,13 @@ void add_hosts(const Scenario& scenario, Platform& platform) {
     if (host.up_bytes_per_s < kUnlimited || host.up_trace != nullptr) {
       (void)platform.set_egress(rank, {.name = fmt::format("{} up", rank),
                                        .bytes_per_s = host.up_bytes_per_s,
+                                       .queue_bytes = host.up_queue_bytes,
                                        .trace = host.up_trace});
     }
     if (host.down_bytes_per_s < kUnlimited || host.down_trace != nullptr) {
       (void)platform.set_ingress(rank, {.name = fmt::format("{} down", rank),
                                         .bytes_per_s = host.down_bytes_per_s,
+                                        .queue_bytes = host.down_queue_bytes,
                                         .trace = host.down_trace});
     }
   }
@@ -68,9 +70,10 @@ struct AddedLink {
 AddedLink add_link(LinkSpec spec, Platform& platform) {
   const auto trace = std::exchange(spec.trace, nullptr);
   const std::string name = trace == nullptr ? std::string() : spec.name + " as traced";
+  const double queue_bytes = spec.queue_bytes;
   AddedLink added{.own = platform.add_link(std::move(spec)), .traced = {}};
   if (trace != nullptr) {
-    added.traced = platform.add_link({.name = name, .trace = trace});
+    added.traced = platform.add_link({.name = name, .queue_bytes = queue_bytes, .trace = trace});
   }
   return added;
 }
@@ -183,6 +186,14 @@ void add_changes(const Scenario& scenario, const PairLinks& links, Platform& pla
 }
 
 }  // namespace
+
+bool Scenario::has_queues() const {
+  const auto has = [](const auto& one) { return one.link.queue_bytes < kUnlimited; };
+  return has(*this) || std::ranges::any_of(between, has) || std::ranges::any_of(trunks, has) ||
+         std::ranges::any_of(hosts, [](const HostSpec& host) {
+           return std::min(host.up_queue_bytes, host.down_queue_bytes) < kUnlimited;
+         });
+}
 
 LinkSpec Scenario::link_between(Rank from, Rank to) const {
   LinkSpec spec = declared_link(*this, {from, to});

@@ -186,6 +186,11 @@ std::vector<std::string> outside_validated_range(const Scenario& scenario) {
         duration_text(to_seconds(worst.round_trip)),
         duration_text(to_seconds(kLongestLossyRoundTrip))));
   }
+  if (scenario.has_queues()) {
+    found.emplace_back(
+        "queues may overflow: times of that were not compared with real ones; what is modelled is "
+        "tail drop where a connection is held up most");
+  }
   if (SlowerLinks(scenario).any()) {
     found.emplace_back(
         "links become slower in mid-run between nodes that send and receive at different rates: "

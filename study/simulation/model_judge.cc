@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <sotto/study/quality.h>
-#include <sotto/trainers/model_sum.h>
 #include <sotto/trainers/placed_model.h>
 
 namespace sotto::study {
@@ -17,59 +16,75 @@ constexpr std::size_t kNodesJudged = 16;  ///< of which each is evaluated
 ModelJudge::ModelJudge(const TrainPlan& plan, bool by_worst)
     : plan_(plan), by_worst_(by_worst), task_(plan.tasks->make(0)) {}
 
-void ModelJudge::judge(std::span<const std::span<const float>> models, HistoryPoint& point) {
-  const auto& placed = plan_.run.optimizer.placed;
-  if (!placed) {
-    judge_whole(models, point);
-    return;
-  }
-  std::vector<std::vector<float>> whole;
-  for (const auto& model : models) {
-    whole.emplace_back(model.begin(), model.end());
-  }
-  bring_together(*placed, whole);
-  judge_whole(std::vector<std::span<const float>>(whole.begin(), whole.end()), point);
+bool ModelJudge::lies(std::size_t node) const {
+  return std::ranges::binary_search(plan_.run.optimizer.test.byzantine, static_cast<Rank>(node));
 }
 
-void ModelJudge::judge_whole(std::span<const std::span<const float>> models, HistoryPoint& point) {
-  ModelSum sum;
-  std::vector<std::span<const float>> present;
+void ModelJudge::count(std::size_t node, std::span<const float> model, ModelSpread& spread) const {
   const OptimizerOptions& optimizer = plan_.run.optimizer;
   const std::vector<double>& weights = plan_.run.weights;
-  for (std::size_t node = 0; node < models.size(); ++node) {
-    const bool lies = std::ranges::binary_search(optimizer.test.byzantine, static_cast<Rank>(node));
-    if (!models[node].empty() && !lies) {
-      present.emplace_back(models[node]);
-      sum.add(models[node], weights.empty() ? weight_of_model(optimizer)
-                                            : weight_of_model(optimizer, weights[node]));
-    }
+  if (!lies(node)) {
+    spread.add(model, weights.empty() ? weight_of_model(optimizer)
+                                      : weight_of_model(optimizer, weights[node]));
   }
-  const std::vector<float> mean = sum.mean();
-  for (const auto& model : present) {
-    point.consensus_distance += squared_distance(model, mean) / static_cast<double>(present.size());
-  }
-  mean_ = task_->evaluate(mean);
-  set_quality(point, mean_);
-  const bool last = point.round == plan_.run.rounds;
-  if (!last && !by_worst_) {
+}
+
+bool ModelJudge::judges_own(Round done) const {
+  return by_worst_ || done == plan_.run.rounds || plan_.run.optimizer.placed;
+}
+
+void ModelJudge::judge(const ModelSpread& spread, std::span<const std::span<const float>> models,
+                       HistoryPoint& point) {
+  if (!plan_.run.optimizer.placed) {
+    judge_whole(spread, models, point);
     return;
   }
-  const Own found = judge_own(present);
+  std::vector<std::vector<float>> brought;
+  brought.reserve(models.size());
+  for (const auto& model : models) {
+    brought.emplace_back(model.begin(), model.end());
+  }
+  bring_together(*plan_.run.optimizer.placed, brought);
+  ModelSpread of_whole;
+  for (std::size_t node = 0; node < brought.size(); ++node) {
+    if (!brought[node].empty()) {
+      count(node, brought[node], of_whole);
+    }
+  }
+  judge_whole(of_whole, std::vector<std::span<const float>>(brought.begin(), brought.end()), point);
+}
+
+void ModelJudge::judge_whole(const ModelSpread& spread,
+                             std::span<const std::span<const float>> models, HistoryPoint& point) {
+  const std::vector<float> mean = spread.mean();
+  point.consensus_distance = spread.squared_distance(mean);
+  mean_ = task_->evaluate(mean);
+  set_quality(point, mean_);
+  if (!by_worst_ && point.round != plan_.run.rounds) {
+    return;
+  }
+  const Own found = judge_own(models);
   if (by_worst_) {
     point.loss = found.worst_loss;
     (quality_at(mean_).share ? point.accuracy : point.r2) = found.worst_quality;
     point.rmse = std::numeric_limits<double>::quiet_NaN();  // of which node?
   }
-  if (last && std::isfinite(found.mean_quality)) {
+  if (point.round == plan_.run.rounds && std::isfinite(found.mean_quality)) {
     own_ = {found.worst_quality, found.mean_quality, found.nodes};
   }
 }
 
-ModelJudge::Own ModelJudge::judge_own(const std::vector<std::span<const float>>& models) {
+ModelJudge::Own ModelJudge::judge_own(std::span<const std::span<const float>> models) {
+  std::vector<std::span<const float>> present;
+  for (std::size_t node = 0; node < models.size(); ++node) {
+    if (!models[node].empty() && !lies(node)) {
+      present.emplace_back(models[node]);
+    }
+  }
   Own found;
-  found.nodes = std::min(models.size(), kNodesJudged);
+  found.nodes = std::min(present.size(), kNodesJudged);
   for (std::size_t i = 0; i < found.nodes; ++i) {
-    const Evaluation one = task_->evaluate(models[i * models.size() / found.nodes]);
+    const Evaluation one = task_->evaluate(present[i * present.size() / found.nodes]);
     // What is no number is the worst of all, and stays.
     found.worst_loss = one.loss <= found.worst_loss ? found.worst_loss : one.loss;
     const double quality = quality_of(one);

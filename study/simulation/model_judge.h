@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/study/simulation/model_spread.h>
 #include <sotto/study/simulation/simulation_result.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/result.h>
@@ -28,9 +29,16 @@ class ModelJudge {
   /// Values of a model.
   std::size_t dimension() const { return task_->dimension(); }
 
+  /// Adds to `spread` the model that a node has at the end of a round, unless the node lies.
+  void count(std::size_t node, std::span<const float> model, ModelSpread& spread) const;
+  /// Whether the end of this round is judged by nodes' own models, too: by their quality, or since
+  /// each has tensors that others lack (PlacedModel).
+  bool judges_own(Round done) const;
   /// Fills loss, quality and consensus distance of `point`, whose round is set, from the models
-  /// that nodes have then, by rank. An empty model has not come there; nodes that lie are left out.
-  void judge(std::span<const std::span<const float>> models, HistoryPoint& point);
+  /// that were counted, and, where it judges nodes' own, from these, by rank: an empty one has not
+  /// come there.
+  void judge(const ModelSpread& spread, std::span<const std::span<const float>> models,
+             HistoryPoint& point);
 
   /// How good the average was that was judged last.
   const Evaluation& mean() const { return mean_; }
@@ -39,15 +47,17 @@ class ModelJudge {
 
  private:
   /// The same for models that are whole: that have other nodes' tensors, too (PlacedModel).
-  void judge_whole(std::span<const std::span<const float>> models, HistoryPoint& point);
+  void judge_whole(const ModelSpread& spread, std::span<const std::span<const float>> models,
+                   HistoryPoint& point);
   struct Own {
     double worst_loss = -std::numeric_limits<double>::infinity();
     double worst_quality = std::numeric_limits<double>::infinity();
     double mean_quality = 0;
     std::size_t nodes = 0;
   };
-  /// Evaluates the nodes' own models; of many nodes some, evenly spread.
-  Own judge_own(const std::vector<std::span<const float>>& models);
+  bool lies(std::size_t node) const;
+  /// Evaluates the own models of the nodes that do not lie; of many nodes some, evenly spread.
+  Own judge_own(std::span<const std::span<const float>> models);
 
   const TrainPlan& plan_;
   const bool by_worst_;

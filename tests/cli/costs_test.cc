@@ -78,6 +78,51 @@ TEST_CASE("nodes cost nothing while their hours say that they are away") {
         doctest::Approx(awake).epsilon(1e-3));
 }
 
+TEST_CASE("nodes cost nothing while they are suspended") {
+  const Scratch scratch;
+  struct Found {
+    double money = 0;
+    double end = 0;
+  };
+  const auto found = [&](const std::string& nodes, const std::string& events) {
+    const auto json =
+        simulated(scratch,
+                  "sotto-scenario = 1\nrun = [\"dpsgd ring\"]\ntiming-only = true\n[nodes]\n"
+                  "count = 4\ngradient = \"10 s\"\n" +
+                      nodes +
+                      "[network]\nlink = { latency = \"0 ms\" }\n[task]\nmodel = \"softmax\"\n"
+                      "rounds = 20\ntimeout = 1000000\n[costs]\nper-node-hour = 3600\n" +
+                      events);
+    const auto& run = json.at("runs")[0];
+    if (run.at("history").size() == 20) {
+      CHECK(run.at("history").back().at("money").get<double>() ==
+            doctest::Approx(run.at("bill").at("money").get<double>()).epsilon(1e-3));
+    }
+    return Found{run.at("bill").at("money").get<double>(), run.at("virtual_s").get<double>()};
+  };
+  // Behind a node that is late its neighbours end a round of 10 s before it, and the fourth two.
+  constexpr double kAhead = 2 * 10 + 20;
+  const Found awake = found("", "");
+  CHECK(awake.money == doctest::Approx(4 * 200.0).epsilon(1e-3));
+  // The others wait, and are paid for, while one stands still: twice, for 100 and for 50 s.
+  const Found held = found("",
+                           "[[events]]\nat = \"25 s\"\nsuspend = \"1\"\n"
+                           "[[events]]\nat = \"125 s\"\nresume = \"1\"\n"
+                           "[[events]]\nat = \"205 s\"\nsuspend = \"1\"\n"
+                           "[[events]]\nat = \"255 s\"\nresume = \"1\"\n");
+  CHECK(held.end == doctest::Approx(350).epsilon(1e-3));
+  CHECK(held.money == doctest::Approx(4 * 350.0 - 150 - kAhead).epsilon(1e-3));
+  // What is away by its hours and suspended at once is left out once: it is away from 60 s on until
+  // 14 hours later, and suspended from 30 s until 30 s after that.
+  const Found both = found("clock = \"17:59\"\nhours = [{ nodes = \"1\", up = \"08:00-18:00\" }]\n",
+                           "[[events]]\nat = \"30 s\"\nsuspend = \"1\"\n"
+                           "[[events]]\nat = \"50490 s\"\nresume = \"1\"\n");
+  CHECK(both.money == doctest::Approx(4 * both.end - (50490 - 30) - kAhead).epsilon(1e-6));
+  // A node that never resumes costs nothing more.
+  const Found gone = found("", "[[events]]\nat = \"25 s\"\nsuspend = \"all\"\n");
+  CHECK(gone.money == doctest::Approx(4 * 25.0).epsilon(1e-6));
+}
+
 TEST_CASE("what it costs to reach the target is the bill of that moment") {
   const Scratch scratch;
   const auto json = simulated(scratch, costing("per-node-hour = 3600\n", "[target]\nloss = 2.0\n"));

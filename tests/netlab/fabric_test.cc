@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -85,6 +86,61 @@ TEST_CASE("the slowest part of the way decides the rate") {
       fabric.accept(0, packet(0, 1));
     }
     CHECK(run(fabric).back().time == doctest::Approx(50 * 12e6).epsilon(0.03));
+  }
+}
+
+TEST_CASE("a trunk takes turns over the pairs that cross it, and adds no packet's time") {
+  Fabric fabric(4, 10'000'000, 1);
+  for (Host host = 0; host < 4; ++host) {
+    fabric.set_host(host, 100 * kMbit, 100 * kMbit);
+  }
+  const int trunk = fabric.add_trunk(10 * kMbit);
+  for (const Host from : {0, 1}) {
+    for (const Host to : {2, 3}) {
+      fabric.set_link(0, from, to, {.latency = 5 * kMs});
+      fabric.cross_trunk(from, to, trunk);
+    }
+  }
+  fabric.set_link(0, 0, 1, {.latency = 5 * kMs});
+  CHECK(fabric.packets_at_once(0, 2) == 1);  // 10 Mbit/s
+  CHECK(fabric.packets_at_once(0, 1) == 4);
+  // Two pairs of host 0 and one of host 1 have a third each; what crosses no trunk is not held up.
+  for (int i = 0; i < 300; ++i) {
+    fabric.accept(0, packet(0, 2));
+    fabric.accept(0, packet(0, 3));
+    fabric.accept(0, packet(1, 2));
+  }
+  fabric.accept(0, packet(0, 1));
+  std::map<std::pair<Host, Host>, double> bytes;
+  SimTime last = 0;
+  for (const Delivery& delivery : run(fabric)) {
+    bytes[{delivery.from, delivery.to}] += delivery.time <= 600 * kMs ? delivery.bytes : 0;
+    last = delivery.from == 0 && delivery.to == 1 ? last : delivery.time;
+  }
+  const double third = 0.595 * 10 * kMbit / 3;
+  CHECK(bytes[{0, 2}] == doctest::Approx(third).epsilon(0.02));
+  CHECK(bytes[{0, 3}] == doctest::Approx(third).epsilon(0.02));
+  CHECK(bytes[{1, 2}] == doctest::Approx(third).epsilon(0.02));
+  CHECK(bytes[{0, 1}] == 1500);
+  CHECK(last == doctest::Approx(900 * 1.2e6 + 5e6).epsilon(0.01));
+}
+
+TEST_CASE("the slowest of several trunks decides, whatever their order") {
+  for (const int slowest : {0, 1, 2}) {
+    CAPTURE(slowest);
+    Fabric fabric(2, 10'000'000, 1);
+    fabric.set_link(0, 0, 1, {.latency = 3 * kMs});
+    fabric.set_host(1, kUnlimited, 50 * kMbit);
+    for (int i = 0; i < 3; ++i) {
+      fabric.cross_trunk(0, 1, fabric.add_trunk((i == slowest ? 5 : 20) * kMbit));
+    }
+    for (int i = 0; i < 100; ++i) {
+      fabric.accept(0, packet(0, 1));
+    }
+    const auto found = run(fabric);
+    REQUIRE(found.size() == 100);
+    CHECK(found.back().time == doctest::Approx(100 * 2.4e6 + 3e6).epsilon(0.02));
+    CHECK(fabric.carried(0, 1).packets == 100);
   }
 }
 

@@ -15,7 +15,7 @@ TEST_CASE("gradients of nodes that are gone make room for those that are wanted"
   std::mutex mutex;
   std::condition_variable taken;
   bool last = false;
-  GradientPool pool(kGone + 1, 2, [&](Rank node) {
+  GradientPool pool(kGone + 1, 2, 64, [&](Rank node) {
     const std::lock_guard lock(mutex);
     last = last || node == kGone;
     taken.notify_all();

@@ -8,6 +8,7 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/exchange/frame_room.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sim/simulator.h>
 #include <sotto/topology/registry.h>
@@ -30,11 +31,14 @@ struct Job {
   Round interval = 1;
   Streaming streaming = {};
   bool outer_after_mixing = false;
+  bool shared = false;  ///< nodes share what they can, as those of scenarios do
   std::vector<std::vector<float>> x = {};
 
   std::vector<std::unique_ptr<Algorithm>> make() {
     x.assign(static_cast<std::size_t>(nodes), std::vector<float>(dimension, 1));
     const std::shared_ptr<const Topology> graph = make_topology(topology, nodes);
+    const auto frames = shared ? std::make_shared<FrameRoom>() : nullptr;
+    const auto scratch = shared ? std::make_shared<Vector>(dimension, host_ops()) : nullptr;
     std::vector<std::unique_ptr<Algorithm>> algorithms;
     for (Rank rank = 0; rank < nodes; ++rank) {
       AlgorithmSetup setup;
@@ -57,6 +61,8 @@ struct Job {
       setup.outer_after_mixing = outer_after_mixing;
       setup.compressor = compressor.empty() ? nullptr : make_compressor(compressor);
       setup.seed = 5;
+      setup.frames = frames;
+      setup.scratch = scratch;
       setup.buckets = buckets;
       setup.delayed_gradient = delayed_gradient;
       setup.allow_contract_violation = true;

@@ -28,6 +28,7 @@ constexpr const char* kHeldoutExamples =
     "  netlab heldout\n"
     "  netlab heldout --runs 12 --json heldout.json\n"
     "  netlab heldout --drawn --seed 815 --runs 60\n"
+    "  netlab heldout --drawn --trunks --losses --seed 816\n"
     "The 432 cells are 2 transports × 3 codecs × 3 latencies × 3 bandwidths × 4 graphs × 2 numbers "
     "of nodes; run k takes cell 11 k mod 432: all once in 432 runs, and in fewer not each figure "
     "equally often.";
@@ -83,10 +84,10 @@ Held cell(std::size_t number) {
           }};
 }
 
-Held drawn(std::uint64_t seed, std::uint64_t number) {
-  const DrawnScenario made = draw_scenario(seed, number, kFewestRounds);
-  return {made.title, made.words, made.transport, [seed, number](std::uint64_t rounds) {
-            return draw_scenario(seed, number, rounds).text;
+Held drawn(std::uint64_t seed, std::uint64_t number, const DrawnKinds& kinds) {
+  const DrawnScenario made = draw_scenario(seed, number, kFewestRounds, kinds);
+  return {made.title, made.words, made.transport, [seed, number, kinds](std::uint64_t rounds) {
+            return draw_scenario(seed, number, rounds, kinds).text;
           }};
 }
 
@@ -95,6 +96,7 @@ struct HeldoutRequest {
   std::uint64_t runs = 40;
   std::uint64_t first = 0;
   bool drawn = false;
+  DrawnKinds kinds;
 };
 
 /// Chosen by prediction alone.
@@ -177,14 +179,16 @@ int run(const HeldoutRequest& request) {
   }
   const std::uint64_t seed = request.options.common.seed;
   if (request.drawn) {
-    output.line(fmt::format("drawn with --seed {}", seed));
+    output.line(fmt::format("drawn with --seed {}{}{}", seed,
+                            request.kinds.trunks ? " --trunks" : "",
+                            request.kinds.losses ? " --losses" : ""));
   }
   Table table;
   for (std::uint64_t k = request.first; k < request.first + request.runs; ++k) {
     if (console::stop_requested()) {
       return console::kFailed;
     }
-    const Held next = request.drawn ? drawn(seed, k) : cell(kStep * k % kCells);
+    const Held next = request.drawn ? drawn(seed, k, request.kinds) : cell(kStep * k % kCells);
     const Comparison found =
         compare(calibrated(scenario_from(next.text(rounds_for(next, *calibration))), *calibration,
                            next.transport),
@@ -217,6 +221,10 @@ console::Command add_heldout_command(CLI::App& netlab, const std::string& progra
   group.flag("--drawn", request->drawn,
              "In place of the cells runs that --seed draws: unequal lines, far halves, changes, "
              "algorithms of all families");
+  group.flag("--trunks", request->kinds.trunks,
+             "Runs that are drawn also have trunks that several links share");
+  group.flag("--losses", request->kinds.losses,
+             "Runs that are drawn also have links that lose packets, of which one run is chance");
   add_command_options(*command, request->options);
   command->remove_option(command->get_option("--transport"));
   command->footer(kHeldoutExamples);

@@ -101,6 +101,17 @@ void EmulatedNetwork::set_host(Host host, double up, double down) {
   fabric_.set_host(host, up, down);
 }
 
+void EmulatedNetwork::add_trunk(std::span<const Host> from, std::span<const Host> to,
+                                double bytes_per_s) {
+  const std::lock_guard lock(mutex_);
+  const int trunk = fabric_.add_trunk(bytes_per_s);
+  for (const Host sender : from) {
+    for (const Host receiver : to) {
+      fabric_.cross_trunk(sender, receiver, trunk);
+    }
+  }
+}
+
 Carried EmulatedNetwork::carried(Host from, Host to) const {
   const std::lock_guard lock(mutex_);
   return fabric_.carried(from, to);

@@ -58,6 +58,9 @@ class EmulatedNetwork {
   void set_link(Host from, Host to, const LinkShape& shape);
   /// Limits a host to bytes per second out and in, all peers together.
   void set_host(Host host, double up, double down);
+  /// All that goes from one of some hosts to one of others shares a trunk of bytes per second, not
+  /// 0; one way. Before the first program.
+  void add_trunk(std::span<const Host> from, std::span<const Host> to, double bytes_per_s);
   /// What went from one host to another so far.
   Carried carried(Host from, Host to) const;
   /// Whether nothing is under way.

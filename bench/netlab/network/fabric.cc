@@ -49,7 +49,15 @@ Fabric::Fabric(int hosts, std::uint64_t queue_bytes, std::uint64_t seed)
       queue_bytes_(queue_bytes),
       seed_(seed),
       hosts_(static_cast<std::size_t>(hosts)),
-      pairs_(hosts_.size() * hosts_.size()) {}
+      pairs_(hosts_.size() * hosts_.size()),
+      ports_(hosts_.size()) {
+  for (Host to = 0; to < hosts; ++to) {
+    port(to).lanes.resize(hosts_.size());
+    for (Host from = 0; from < hosts; ++from) {
+      at(from, to).way = {{.port = to, .lane = from}};
+    }
+  }
+}
 
 void Fabric::set_link(SimTime now, Host from, Host to, const LinkShape& shape) {
   Pair& pair = at(from, to);
@@ -78,7 +86,21 @@ SimTime Fabric::shortest_latency() const {
 void Fabric::set_host(Host host, double up, double down) {
   check(up > 0 && down > 0, "a host's way out and in carry something");
   this->host(host).up = up;
-  this->host(host).down = down;
+  port(host).bytes_per_s = down;
+}
+
+int Fabric::add_trunk(double bytes_per_s) {
+  check(bytes_per_s > 0, "a trunk carries something");
+  ports_.emplace_back().bytes_per_s = bytes_per_s;
+  return static_cast<int>(ports_.size()) - 1;
+}
+
+void Fabric::cross_trunk(Host from, Host to, int trunk) {
+  check(trunk >= hosts_count_ && trunk < static_cast<int>(ports_.size()), "a trunk is added first");
+  std::vector<Lane>& lanes = port(trunk).lanes;
+  std::vector<Place>& way = at(from, to).way;
+  way.insert(way.end() - 1, {.port = trunk, .lane = static_cast<int>(lanes.size())});
+  lanes.emplace_back();
 }
 
 void Fabric::schedule(SimTime time, Kind kind, int subject) {
@@ -90,7 +112,10 @@ std::uint32_t Fabric::packets_at_once(Host from, Host to) const {
   if (shape.loss > 0 || shape.jitter > 0) {
     return 1;
   }
-  const double rate = std::min({shape.bytes_per_s, host(from).up, host(to).down});
+  double rate = std::min(shape.bytes_per_s, host(from).up);
+  for (const Place& place : at(from, to).way) {
+    rate = std::min(rate, port(place.port).bytes_per_s);
+  }
   return static_cast<std::uint32_t>(
       std::clamp(to_seconds(kPieceTime) * rate / kQuantum, 1.0, kMostAtOnce));
 }
@@ -120,11 +145,12 @@ void Fabric::advance(SimTime now, const Deliver& deliver) {
       case Kind::arrival:
         arrive(event.subject);
         break;
-      case Kind::in: {
-        HostState& to = host(event.subject);
-        deliver(to.current.packet);
-        to.receiving = false;
-        receive(event.subject);
+      case Kind::passed: {
+        Moving passed = std::move(port(event.subject).current);
+        ++passed.passed;
+        go_on(std::move(passed));
+        port(event.subject).busy = false;
+        serve(event.subject);
         break;
       }
     }
@@ -188,37 +214,45 @@ void Fabric::arrive(int number) {
   pair.moving.pop_front();
   pair.carried.bytes += moving.packet.wire_bytes;
   pair.carried.packets += moving.packet.segments;
-  const Host to = moving.packet.to;
-  if (host(to).down == kUnlimited) {
-    (*deliver_)(moving.packet);
-    return;
-  }
-  pair.arrived.push_back(std::move(moving));
-  receive(to);
+  go_on(std::move(moving));
 }
 
-/// Takes the next packet in, if the way is free.
-void Fabric::receive(Host to) {
-  HostState& state = host(to);
-  if (state.receiving) {
+void Fabric::go_on(Moving moving) {
+  const std::vector<Place>& way = at(moving.packet.from, moving.packet.to).way;
+  for (; moving.passed < way.size(); ++moving.passed) {
+    const auto [number, lane] = way[moving.passed];
+    if (port(number).bytes_per_s < kUnlimited) {
+      port(number).lanes[static_cast<std::size_t>(lane)].waiting.push_back(std::move(moving));
+      serve(number);
+      return;
+    }
+  }
+  (*deliver_)(moving.packet);
+}
+
+void Fabric::serve(int number) {
+  Port& state = port(number);
+  if (state.busy) {
     return;
   }
-  const auto ready = [&](int from) { return !at(from, to).arrived.empty(); };
-  const auto credit = [&](int from) -> std::int64_t& { return at(from, to).credit_in; };
-  const auto size = [&](int from) {
-    return static_cast<std::int64_t>(at(from, to).arrived.front().packet.wire_bytes);
+  const auto lane = [&](int turn) -> Lane& { return state.lanes[static_cast<std::size_t>(turn)]; };
+  const auto ready = [&](int turn) { return !lane(turn).waiting.empty(); };
+  const auto credit = [&](int turn) -> std::int64_t& { return lane(turn).credit; };
+  const auto size = [&](int turn) {
+    return static_cast<std::int64_t>(lane(turn).waiting.front().packet.wire_bytes);
   };
-  const int from = take_turn(state.turn_in, hosts_count_, ready, credit, size);
-  if (from < 0) {
+  const int turn = take_turn(state.turn, static_cast<int>(state.lanes.size()), ready, credit, size);
+  if (turn < 0) {
     return;
   }
-  Pair& pair = at(from, to);
-  state.current = std::move(pair.arrived.front());
-  pair.arrived.pop_front();
-  const SimTime start = std::max(state.in_free_at, state.current.first_bit);
-  state.in_free_at = std::max(now_, start + duration(state.current.packet.wire_bytes, state.down));
-  state.receiving = true;
-  schedule(state.in_free_at, Kind::in, to);
+  state.current = std::move(lane(turn).waiting.front());
+  lane(turn).waiting.pop_front();
+  Moving& current = state.current;
+  current.first_bit = std::max(state.free_at, current.first_bit);
+  state.free_at =
+      std::max(now_, current.first_bit + duration(current.packet.wire_bytes, state.bytes_per_s));
+  state.busy = true;
+  schedule(state.free_at, Kind::passed, number);
 }
 
 SimTime Fabric::latency_of(const Pair& pair, const Packet& packet) const {

@@ -1,13 +1,13 @@
 // The emulated links: what packets wait for, in a time that the caller tells. It does no I/O.
 //
-//   from ─ way out ─ link from → to ─ latency, jitter, loss ─ way in ─ to
+//   from ─ way out ─ link from → to ─ latency, jitter, loss ─ trunks ─ way in ─ to
 //
-// The way out takes turns over the receivers whose link is free, the way in over the senders
-// (deficit round robin, Shreedhar and Varghese 1996): the packets' counterpart of max–min fair
-// sharing. A packet passes way out and link at the same time, at the slower one's rate, and the way
-// in while it arrives: it is stored and forwarded nowhere, so that each adds its rate and not a
-// packet's time. All that happens has the time at which it was due, however late the caller comes:
-// rates are exact.
+// The way out takes turns over the receivers whose link is free, the way in over the senders, and a
+// trunk, which several pairs of hosts share, over the pairs (deficit round robin, Shreedhar and
+// Varghese 1996): the packets' counterpart of max–min fair sharing. A packet passes way out and
+// link at the same time, at the slower one's rate, and trunks and the way in while it arrives: it
+// is stored and forwarded nowhere, so that each adds its rate and not a packet's time. All that
+// happens has the time at which it was due, however late the caller comes: rates are exact.
 //
 // One thread at a time. Owns the packets that are under way.
 #pragma once
@@ -57,6 +57,12 @@ class Fabric {
   SimTime shortest_latency() const;
   /// Bytes per second out of and into a host, all peers together; not 0.
   void set_host(Host host, double up, double down);
+  /// A trunk of bytes per second, not 0, that all pairs across it share, one way. Returns its
+  /// number. Before the first packet.
+  int add_trunk(double bytes_per_s);
+  /// What goes from one host to another crosses a trunk, behind those that it crosses already.
+  /// Before the first packet.
+  void cross_trunk(Host from, Host to, int trunk);
 
   /// How many full packets may go from one host to another as one, which arrives when its last bit
   /// does: as many as take half a millisecond, since TCP hardly feels that; one where each has a
@@ -81,37 +87,51 @@ class Fabric {
     Packet packet;
     SimTime first_bit = 0;  ///< arrives
     SimTime last_bit = 0;
+    std::size_t passed = 0;  ///< of the ports behind its link, in their order
+  };
+  /// Packets of one pair that wait for a port.
+  struct Lane {
+    std::deque<Moving> waiting;
+    std::int64_t credit = 0;
+  };
+  /// A trunk or a host's way in, which takes turns over its lanes.
+  struct Port {
+    double bytes_per_s = kUnlimited;
+    SimTime free_at = 0;
+    bool busy = false;
+    Moving current;  ///< the packet that passes, if busy
+    int turn = 0;
+    std::vector<Lane> lanes;
+  };
+  /// Where a pair's packets wait.
+  struct Place {
+    int port = 0;
+    int lane = 0;
   };
   struct Pair {
     LinkShape shape;
     std::deque<Waiting> waiting;
     std::uint64_t waiting_bytes = 0;
     SimTime free_at = 0;
-    std::deque<Moving> moving;   ///< packets under way, in the order of arrival
-    std::deque<Moving> arrived;  ///< packets that wait for the way in
-    std::uint64_t number = 0;    ///< how many packets left
+    std::deque<Moving> moving;  ///< packets under way, in the order of arrival
+    std::uint64_t number = 0;   ///< how many packets left
     std::optional<PacketLosses> losses;
     std::int64_t credit_out = 0;
-    std::int64_t credit_in = 0;
+    std::vector<Place> way;  ///< the ports behind its link; the receiver's way in is the last
     Carried carried;
   };
   struct HostState {
     double up = kUnlimited;
-    double down = kUnlimited;
     SimTime out_free_at = 0;
-    SimTime in_free_at = 0;
     SimTime shortest_latency = 0;  ///< the shortest of its links out, without jitter
-    bool receiving = false;
-    Moving current;  ///< the packet on the way in, if receiving
     int turn_out = 0;
-    int turn_in = 0;
   };
-  enum class Kind : std::uint8_t { out, arrival, in };
+  enum class Kind : std::uint8_t { out, arrival, passed };
   struct Event {
     SimTime time;
     std::uint64_t sequence;
     Kind kind;
-    int subject;  ///< the host; for an arrival the pair
+    int subject;  ///< the host; for an arrival the pair, for a packet that has passed the port
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : sequence > other.sequence;
     }
@@ -128,7 +148,12 @@ class Fabric {
   void send(Host from);
   void start(Host from, Pair& pair);
   void arrive(int pair);
-  void receive(Host to);
+  /// The packet waits for the next port of its way, or is there.
+  void go_on(Moving moving);
+  /// Takes the next packet through a port, if it is free.
+  void serve(int port);
+  Port& port(int number) { return ports_[static_cast<std::size_t>(number)]; }
+  const Port& port(int number) const { return ports_[static_cast<std::size_t>(number)]; }
   SimTime latency_of(const Pair& pair, const Packet& packet) const;
 
   int hosts_count_;
@@ -138,6 +163,7 @@ class Fabric {
   std::uint64_t sequence_ = 0;
   std::vector<HostState> hosts_;
   std::vector<Pair> pairs_;  ///< pair (from, to) stands at from × hosts + to
+  std::vector<Port> ports_;  ///< the ways in, by host, and then the trunks
   std::priority_queue<Event, std::vector<Event>, std::greater<>> agenda_;
   const Deliver* deliver_ = nullptr;  ///< the receiver of packets, during advance
 };

@@ -24,8 +24,8 @@ constexpr int kPings = 5;
 using LinkKind = std::tuple<double, double, SimTime, SimTime, SimTime, double>;
 
 LinkKind kind_of(const study::Scenario& scenario, Host from, Host to) {
-  const LinkSpec there = scenario.link_between(from, to);
-  const LinkSpec back = scenario.link_between(to, from);
+  const LinkSpec there = scenario.way_between(from, to);
+  const LinkSpec back = scenario.way_between(to, from);
   return {
       link_limit(scenario, from, to), link_limit(scenario, to, from), there.latency, back.latency,
       there.jitter + back.jitter,     there.loss + back.loss};
@@ -37,8 +37,8 @@ double ping_s(double bytes_per_s) {
 
 void check_round_trip(const EmulatedNetwork& network, const study::Scenario& scenario,
                       LinkCheck& check) {
-  const LinkSpec there = scenario.link_between(check.from, check.to);
-  const LinkSpec back = scenario.link_between(check.to, check.from);
+  const LinkSpec there = scenario.way_between(check.from, check.to);
+  const LinkSpec back = scenario.way_between(check.to, check.from);
   check.expected_round_trip_s = to_seconds(there.latency + back.latency) +
                                 ping_s(link_limit(scenario, check.from, check.to)) +
                                 ping_s(link_limit(scenario, check.to, check.from));
@@ -59,8 +59,8 @@ void check_round_trip(const EmulatedNetwork& network, const study::Scenario& sce
 
 void check_rate(const EmulatedNetwork& network, const study::Scenario& scenario, LinkCheck& check) {
   const double limit = link_limit(scenario, check.from, check.to);
-  const bool lossy = scenario.link_between(check.from, check.to).loss > 0 ||
-                     scenario.link_between(check.to, check.from).loss > 0;
+  const bool lossy = scenario.way_between(check.from, check.to).loss > 0 ||
+                     scenario.way_between(check.to, check.from).loss > 0;
   if (limit == kUnlimited || lossy || !check.good()) {
     return;
   }

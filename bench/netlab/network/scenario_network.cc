@@ -24,7 +24,7 @@ void check_rate_emulable(double bytes_per_s, const std::string& whose) {
 }  // namespace
 
 double link_limit(const study::Scenario& scenario, Host from, Host to) {
-  return std::min({scenario.link_between(from, to).bytes_per_s,
+  return std::min({scenario.way_between(from, to).bytes_per_s,
                    scenario.hosts[static_cast<std::size_t>(from)].up_bytes_per_s,
                    scenario.hosts[static_cast<std::size_t>(to)].down_bytes_per_s});
 }
@@ -45,9 +45,17 @@ void check_emulable(const study::Scenario& scenario) {
   if (!scenario.sweep.empty()) {
     refuse("a sweep cannot be emulated");
   }
-  if (!scenario.trunks.empty()) {
-    refuse(fmt::format("the trunk '{}' cannot be emulated: links are of two nodes",
-                       scenario.trunks.front().name));
+  if (!scenario.trunk_changes.empty()) {
+    refuse(fmt::format("the trunk '{}' changes: only links of two nodes can be changed here",
+                       scenario.trunk_changes.front().name));
+  }
+  for (const study::Trunk& trunk : scenario.trunks) {
+    if (!(trunk.link.bytes_per_s > 0)) {
+      refuse(fmt::format("the trunk '{}' carries nothing: that cannot be emulated", trunk.name));
+    }
+  }
+  if (scenario.has_queues()) {
+    refuse("queues that overflow cannot be emulated: here all have room for what TCP sends");
   }
   if (scenario.has_traces() || !scenario.availability.empty() ||
       scenario.sampling.clients != nullptr) {
@@ -85,13 +93,18 @@ std::unique_ptr<EmulatedNetwork> make_network(const study::Scenario& scenario, b
     const study::HostSpec& host = scenario.hosts[static_cast<std::size_t>(from)];
     network->set_host(from, host.up_bytes_per_s, host.down_bytes_per_s);
     for (Host to = 0; to < scenario.nodes; ++to) {
-      const LinkSpec link = scenario.link_between(from, to);
+      const LinkSpec way = scenario.way_between(from, to);
       network->set_link(from, to,
-                        {.bytes_per_s = link.bytes_per_s,
-                         .latency = link.latency,
-                         .jitter = link.jitter,
-                         .loss = link.loss,
-                         .loss_burst = link.loss_burst});
+                        {.bytes_per_s = scenario.link_between(from, to).bytes_per_s,
+                         .latency = way.latency,
+                         .jitter = way.jitter,
+                         .loss = way.loss,
+                         .loss_burst = way.loss_burst});
+    }
+  }
+  for (const study::Trunk& trunk : scenario.trunks) {
+    if (trunk.link.bytes_per_s < kUnlimited) {
+      network->add_trunk(trunk.from, trunk.to, trunk.link.bytes_per_s);
     }
   }
   return network;

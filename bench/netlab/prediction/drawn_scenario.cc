@@ -42,9 +42,43 @@ class Draw {
   std::mt19937_64 random_;
 };
 
+/// The keys of drawn trunks; empty: there are none. Names them in `title`.
+std::string draw_trunks(Draw& draw, const std::string& first, const std::string& second,
+                        std::string& title) {
+  std::string trunks;
+  if (!draw.once_in(3)) {
+    const double rate = draw.figure(5, 60);
+    const double latency = draw.figure(1, 30);
+    trunks += fmt::format(
+        "  {{ name = \"ocean\", from = \"{}\", to = \"{}\", link = {{ bandwidth = \"{} Mbit/s\", "
+        "latency = \"{} ms\" }} }},\n",
+        first, second, rate, latency);
+    title += fmt::format(", ocean {} Mbit/s, {} ms", rate, latency);
+  }
+  if (draw.once_in(3)) {
+    const double rate = draw.figure(5, 60);
+    trunks += fmt::format(
+        "  {{ name = \"site\", nodes = \"{}\", link = {{ bandwidth = \"{} Mbit/s\" }} }},\n",
+        second, rate);
+    title += fmt::format(", site {} Mbit/s", rate);
+  }
+  return trunks.empty() ? "" : fmt::format("trunk = [\n{}]\n", trunks);
+}
+
+/// What of `link` says how much it loses; empty: nothing. Names it in `title`.
+std::string draw_loss(Draw& draw, std::string& title) {
+  if (draw.once_in(3)) {
+    return "";
+  }
+  const double loss = draw.figure(0.001, 0.03);
+  title += fmt::format(", {} % lost", 100 * loss);
+  return fmt::format(", loss = {}", loss);
+}
+
 }  // namespace
 
-DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number, std::uint64_t rounds) {
+DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number, std::uint64_t rounds,
+                            const DrawnKinds& kinds) {
   Draw draw(seed, number);
   DrawnScenario made;
   const int nodes = draw.whole(4, 10);
@@ -89,13 +123,15 @@ DrawnScenario draw_scenario(std::uint64_t seed, std::uint64_t number, std::uint6
   }
   const int width = draw.whole(16, 64);
   const double gradient_ms = draw.figure(5, 40);
+  const std::string trunks = kinds.trunks ? draw_trunks(draw, first, second, made.title) : "";
+  const std::string loss = kinds.losses ? draw_loss(draw, made.title) : "";
   made.text = fmt::format(
       "sotto-scenario = 1\ntitle = \"{}\"\nrun = [\"{}\"]\nseed = {}\n"
       "[nodes]\ncount = {}\ngradient = \"lognormal:{} ms,0.2\"\n"
-      "[network]\nlink = {{ latency = \"{} ms\" }}\nhosts = [\n{}]\n{}{}"
+      "[network]\nlink = {{ latency = \"{} ms\"{} }}\nhosts = [\n{}]\n{}{}{}"
       "[task]\nmodel = \"mlp:{}\"\nbatch = 8\nrounds = {}\n",
-      made.title, made.words, number, nodes, gradient_ms, latency, hosts, between, events, width,
-      rounds);
+      made.title, made.words, number, nodes, gradient_ms, latency, loss, hosts, between, trunks,
+      events, width, rounds);
   return made;
 }
 

@@ -65,17 +65,18 @@ std::vector<EmulatedEvent> emulated_events(const study::Scenario& scenario) {
   const auto ends = ends_of_links(scenario, platform, pairs);
   std::vector<EmulatedEvent> all;
   for (const LinkChange& change : platform.changes()) {
-    const LinkSpec& link = platform.links()[change.link];
     const auto [from, to] = ends.at(change.link);
+    const LinkSpec way = scenario.way_between(from, to);
+    const SimTime on_trunks = way.latency - scenario.link_between(from, to).latency;
     all.push_back({.at = change.at,
                    .kind = EmulatedEvent::Kind::link,
                    .host = from,
                    .to = to,
                    .shape = {.bytes_per_s = change.bytes_per_s,
-                             .latency = change.latency,
-                             .jitter = link.jitter,
-                             .loss = link.loss,
-                             .loss_burst = link.loss_burst}});
+                             .latency = change.latency + on_trunks,
+                             .jitter = way.jitter,
+                             .loss = way.loss,
+                             .loss_burst = way.loss_burst}});
   }
   for (const NodeEvent& event : scenario.events) {
     all.push_back({.at = event.at, .kind = kind_of(event.kind), .host = event.node});

@@ -25,6 +25,7 @@ PacketStreams::PacketStreams(const NetworkModel& model, std::uint64_t seed,
                              const ConnectionPairs& pairs, ConnectionWays& ways, Flows& flows,
                              EventQueue& queue)
     : seed_(seed),
+      bandwidth_factor_(model.bandwidth_factor),
       options_(sender_options(model)),
       pairs_(pairs),
       ways_(ways),
@@ -56,13 +57,18 @@ std::unique_ptr<PacketStream> PacketStreams::make_stream(ConnectionId id) const 
   const Rank to = ways_.to(id);
   TcpSenderOptions options = options_;
   options.round_trip = ways_.round_trip(id);
-  return std::make_unique<PacketStream>(
+  auto stream = std::make_unique<PacketStream>(
       options, PacketLosses(losses_along(ways_.there(id)), losses_key(id, from, to)),
       PacketLosses(losses_along(ways_.back(id)), losses_key(id, to, from)));
+  stream->may_overflow = ways_.links().may_overflow(ways_.there(id));
+  return stream;
 }
 
 void PacketStreams::add_if_lossy(ConnectionId id) {
-  if (losses_along(ways_.there(id)).empty() && losses_along(ways_.back(id)).empty()) {
+  const auto loses = [&](std::span<const LinkId> way) {
+    return !losses_along(way).empty() || ways_.links().may_overflow(way);
+  };
+  if (!loses(ways_.there(id)) && !loses(ways_.back(id))) {
     return;
   }
   lines_.resize(id + std::size_t{1});
@@ -72,6 +78,9 @@ void PacketStreams::add_if_lossy(ConnectionId id) {
 void PacketStreams::abort(ConnectionId id) {
   flows_.stop(id);
   flows_.expect_nothing(id);
+  for (const StreamPacket& packet : at(id).queue.items()) {
+    leave_queue(id, packet);
+  }
   ++lines_[id].epoch;
   lines_[id].stream = make_stream(id);
 }
@@ -134,8 +143,7 @@ void PacketStreams::send_packets(ConnectionId id) {
     if (back) {
       acknowledge_with(*back, made);
     }
-    ++stream.data_queued;
-    put_into_queue(id, made);
+    stream.data_queued += put_into_queue(id, made) ? std::size_t{1} : std::size_t{0};
   }
   const SimTime wakes = stream.sender.wakes_at();
   if (wakes < stream.wakes_at) {
@@ -153,10 +161,31 @@ void PacketStreams::wake_sender(ConnectionId id, SimTime due) {
   }
 }
 
-void PacketStreams::put_into_queue(ConnectionId id, const StreamPacket& packet) {
-  at(id).queue.push(packet);
-  if (at(id).queue.size() == 1) {
+bool PacketStreams::put_into_queue(ConnectionId id, StreamPacket packet) {
+  PacketStream& stream = at(id);
+  if (stream.may_overflow && packet.data.bytes > 0) {
+    packet.waits_for = bottleneck(id);
+    if (!ways_.links().enter_queue(packet.waits_for, room_of(packet))) {
+      return false;
+    }
+  }
+  stream.queue.push(packet);
+  if (stream.queue.size() == 1) {
     send_front(id);
+  }
+  return true;
+}
+
+LinkId PacketStreams::bottleneck(ConnectionId id) const {
+  const Flow& flow = flows_[id];
+  const bool has_rate = flow.flowing && flow.rate > 0;
+  const auto link = has_rate ? flows_.shares().bottleneck(id) : std::nullopt;
+  return link ? *link : ways_.links().least_share(ways_.there(id), flow.flowing);
+}
+
+void PacketStreams::leave_queue(ConnectionId id, const StreamPacket& packet) {
+  if (at(id).may_overflow && packet.data.bytes > 0) {
+    ways_.links().leave_queue(packet.waits_for, room_of(packet));
   }
 }
 
@@ -184,6 +213,7 @@ void PacketStreams::leave_front(ConnectionId id) {
   // What of the last nanosecond was not needed is the next packet's.
   stream.ahead = std::max(0.0, -flows_[id].remaining);
   --stream.data_queued;
+  leave_queue(id, stream.queue.front());
   leave(id, stream.queue.pop());
   send_front(id);
   if (stream.data_queued == 0) {
@@ -267,7 +297,7 @@ void PacketStreams::send_acknowledgement(ConnectionId id) {
   StreamPacket packet;
   acknowledge_with(id, packet);
   if (const auto back = pairs_.reverse(id)) {
-    put_into_queue(*back, packet);
+    (void)put_into_queue(*back, packet);  // without data it waits in no link's queue
     return;
   }
   if (!stream.losses_back.lose() && ways_.open_back(id)) {

@@ -28,8 +28,8 @@ class PacketStreams final : public Streams {
   PacketStreams(const NetworkModel& model, std::uint64_t seed, const ConnectionPairs& pairs,
                 ConnectionWays& ways, Flows& flows, EventQueue& queue);
 
-  /// The connection is one of these if either of its ways loses packets. Requires a model with slow
-  /// start.
+  /// The connection is one of these if either of its ways loses packets, or has a queue that can
+  /// overflow. Requires a model with slow start.
   void add_if_lossy(ConnectionId id);
   /// Whether the connection is one of these.
   bool has(ConnectionId id) const { return id < lines_.size() && lines_[id].stream != nullptr; }
@@ -62,7 +62,14 @@ class PacketStreams final : public Streams {
   void write(ConnectionId id, std::uint64_t bytes, bool notice);
   /// Puts all that the sender lets leave now into its queue.
   void send_packets(ConnectionId id);
-  void put_into_queue(ConnectionId id, const StreamPacket& packet);
+  /// False: the queue of the link for which it would wait has no room, and the packet is lost.
+  bool put_into_queue(ConnectionId id, StreamPacket packet);
+  /// The link that limits the connection, or will as far as one can tell from who flows where.
+  LinkId bottleneck(ConnectionId id) const;
+  /// A packet gives back the room that it has in a link's queue.
+  void leave_queue(ConnectionId id, const StreamPacket& packet);
+  /// Bytes that a packet with data takes in a queue, headers included.
+  double room_of(const StreamPacket& packet) const { return packet.data.bytes / bandwidth_factor_; }
   /// The front of the queue takes its share of the links; what is no data leaves at once.
   void send_front(ConnectionId id);
   /// The front of the queue has left.
@@ -84,6 +91,7 @@ class PacketStreams final : public Streams {
   void tell(ConnectionId id, std::uint64_t acknowledges);
 
   std::uint64_t seed_;
+  double bandwidth_factor_;   ///< of what packets carry to what links do
   TcpSenderOptions options_;  ///< but for the round trip
   const ConnectionPairs& pairs_;
   ConnectionWays& ways_;

@@ -24,6 +24,7 @@ struct StreamPacket {
   std::uint32_t of = ~std::uint32_t{0};
   std::uint32_t epoch = 0;         ///< that connection's, when it left
   std::uint64_t acknowledges = 0;  ///< packets that had arrived by then, counted with repeats
+  std::uint32_t waits_for = 0;     ///< the link whose queue it is in, where that can overflow
 };
 
 /// A packet or an acknowledgement under way.
@@ -63,6 +64,7 @@ struct PacketStream {
   PacketLosses losses_back;        ///< those of acknowledgements that follow no data
   Fifo<StreamPacket> queue;        ///< packets that have not left; the first one leaves
   std::size_t data_queued = 0;     ///< of these, packets with data
+  bool may_overflow = false;       ///< the way has a link with a queue that can overflow
   Fifo<MovingPacket> moving;       ///< packets that have left, in the order in which they arrive
   Fifo<MovingPacket> moving_back;  ///< acknowledgements that follow no data
   Fifo<ArrivedPacket> arrived;     ///< packets that the sender has not heard of

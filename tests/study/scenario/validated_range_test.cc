@@ -163,6 +163,42 @@ TEST_CASE("a trace of a link between unequal hosts is warned of where it becomes
   CHECK(warned(traced({9e7, 8e6}, kNever)) == 0);  // wider than the nodes' connections
 }
 
+TEST_CASE("queues are read, warned of, and refused where nothing could fill them") {
+  const Scenario read = with(
+      "tcp = {}\nlink = { bandwidth = \"10 Mbit/s\", latency = \"10 ms\", queue = \"64 kB\" }\n"
+      "hosts = [{ nodes = \"0\", up = \"5 Mbit/s\", up-queue = \"1500 B\" }, "
+      "{ nodes = \"1\", down = \"5 Mbit/s\", down-queue = \"9 kB\" }]");
+  CHECK(read.link.queue_bytes == 64'000);
+  CHECK(read.hosts[0].up_queue_bytes == 1'500);
+  CHECK(read.hosts[0].down_queue_bytes == sotto::kUnlimited);
+  CHECK(read.hosts[1].down_queue_bytes == 9'000);
+  CHECK(lines_of(read).starts_with("queues may overflow"));
+  const auto platform = read.platform({{0, 1}});
+  CHECK(platform.links()[*platform.egress(0)].queue_bytes == 1'500);
+  CHECK(platform.links()[*platform.ingress(1)].queue_bytes == 9'000);
+  // A preset of nodes' own connections has the queue there.
+  const Scenario own = with("tcp = {}\nlink = { preset = \"dsl\", queue = \"30 kB\" }");
+  CHECK(own.link.queue_bytes == sotto::kUnlimited);
+  CHECK(own.hosts[1].up_queue_bytes == 30'000);
+  CHECK(own.hosts[1].down_queue_bytes == 30'000);
+  CHECK_FALSE(with("tcp = {}\nlink = \"wan\"").has_queues());
+
+  const auto refused = [](const std::string& network, const char* why) {
+    CAPTURE(network);
+    try {
+      (void)with(network);
+      FAIL("it is read");
+    } catch (const sotto::Error& error) {
+      CHECK(std::string(error.what()).find(why) != std::string::npos);
+    }
+  };
+  refused("link = { latency = \"1 ms\", queue = \"64 kB\" }", "add tcp = {}");
+  refused("link = \"wan\"\nhosts = [{ nodes = \"0\", up = \"5 Mbit/s\", up-queue = \"9 kB\" }]",
+          "add tcp = {}");
+  refused("tcp = {}\nlink = { queue = \"1 kB\" }", "a packet of 1,500 bytes");
+  refused("tcp = {}\nlink = { queue = \"soon\" }", "is no size");
+}
+
 TEST_CASE("congestion control and bursts of losses are read, and refused where they cannot be") {
   const Scenario read = with(
       "tcp = {}\ncongestion = \"cubic\"\nlink = { latency = \"10 ms\", loss = 0.1, loss-burst = "
