@@ -46,7 +46,7 @@ class ModelJudge {
   const std::optional<NodeQuality>& own() const { return own_; }
 
  private:
-  /// The same for models that are whole: that have other nodes' tensors, too (PlacedModel).
+  /// `judge` for models that are whole: that have other nodes' tensors, too (PlacedModel).
   void judge_whole(const ModelSpread& spread, std::span<const std::span<const float>> models,
                    HistoryPoint& point);
   struct Own {

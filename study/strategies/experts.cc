@@ -122,9 +122,7 @@ constinit const Strategy kExpertStrategy = {
     .name = "experts",
     .what = "each node has some of the experts, and tokens travel to theirs and back",
     .runs_with =
-        "sotto train --experts-at nodes, "
-        "sotto::ExpertExchange (groups/programs/expert_exchange.h), "
-        "sotto::torch::ExpertLink",
+        "sotto::ExpertExchange (groups/programs/expert_exchange.h), sotto::torch::ExpertLink",
     .ways = expert_ways};
 
 }  // namespace sotto::study::internal

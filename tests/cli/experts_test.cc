@@ -79,7 +79,7 @@ TEST_CASE(
   CHECK(resumed.at("parameters_sha256") == uninterrupted.at("parameters_sha256"));
   CHECK(resumed.at("final").at("loss") == uninterrupted.at("final").at("loss"));
 
-  // Whoever takes it up, with experts where it likes, has what these nodes had.
+  // A run that takes it up, with experts at nodes or everywhere, has what these nodes had.
   REQUIRE(run({"checkpoint", "export", folder, "--mean", file}).status == 0);
   for (const std::string& start : {folder, file}) {
     const Arguments still = {"--rounds", "1", "--lr", "0", "--init", start, "--json", "-"};

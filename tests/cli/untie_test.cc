@@ -45,7 +45,7 @@ std::vector<double> model_in(const std::string& file) {
   return values;
 }
 
-/// Of the elements that moved, the share that moved by the learning rate: the first step of Adam
+/// The share that moved by the learning rate, of all elements that moved: the first step of Adam
 /// with moments of 0, (1 − β₁) g / (1 − β₁) over the root of (1 − β₂) g² / (1 − β₂).
 double moved_by_rate(const std::vector<double>& from, const std::vector<double>& to, double rate) {
   REQUIRE(from.size() == to.size());

@@ -119,7 +119,7 @@ class TaskFactory {
   /// The task of node `rank`. Requires 0 ≤ rank < nodes. If no example is dealt out, its gradients
   /// are those of the first one.
   std::unique_ptr<Task> make(Rank rank) const;
-  /// The same without clipping; requires data of examples.
+  /// That task without clipping; requires data of examples.
   std::unique_ptr<SupervisedTask> make_supervised(Rank rank) const;
 
  private:

@@ -90,7 +90,7 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
   return largest;
 }
 
-/// The same run in virtual time.
+/// A run of these options in virtual time.
 SimulationResult simulated(const TrainOptions& options, const std::string& run,
                            const std::string& more = "") {
   const Scenario scenario = parse_scenario(

@@ -60,7 +60,7 @@ class Transformer final : public Model {
                 std::span<float> gradient) override;
   Transformer* with_experts() override { return size_.experts > 1 ? this : nullptr; }
 
-  // The same passes in pieces, for a caller that lets rows go to experts elsewhere at each mlp:
+  // Both passes in pieces, for a caller that lets rows go to experts elsewhere at each mlp:
   //   begin; for each layer: reach_mlp, branch() ← mlp, leave_mlp; end
   //   begin_backward; for each layer, the last one first: branch() ← ∂loss/∂reach_mlp's rows, which
   //   the mlp makes of delta(), leave_mlp_backward; end_backward
