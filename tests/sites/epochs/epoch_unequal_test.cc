@@ -349,7 +349,8 @@ TEST_CASE("epochs: one that lies to all is put out, and to one it costs epochs, 
       CHECK(world.runs({"a", 1}));
       CHECK(world.runs({"b", 2}));
       CHECK(world.at("a").member->standing() == EpochStanding::member);
-      MESSAGE(one, accuses ? " hears lies and accusations: " : " hears lies: ",
+      MESSAGE(std::string(one),
+              std::string(accuses ? " hears lies and accusations: " : " hears lies: "),
               world.committed() - before, " steps in a minute, in ", world.decided().size(),
               " epochs");
     }
