@@ -129,6 +129,10 @@ constexpr auto kSiteMetrics = std::to_array<SiteMetric>({
      }},
     {"put_out_total", "How often the others went on without this node",
      [](Report of) { return of_part(of.epoch, [](auto& epoch) { return count(epoch.put_out); }); }},
+    {"nodes_unequal", "Nodes that were put out as their models were not those of most",
+     [](Report of) {
+       return of_part(of.epoch, [](auto& epoch) { return count(epoch.unequal.size()); });
+     }},
     {"members_lost", "Nodes of the epoch that this one does not hear",
      [](Report of) {
        return of_part(of.epoch, [](auto& epoch) { return count(epoch.lost.size()); });

@@ -75,7 +75,8 @@ Json epoch_json(const SiteEpochReport& epoch) {
           {"epoch", epoch.epoch},       {"base", epoch.base},
           {"members", epoch.members},   {"left_out", epoch.left_out},
           {"put_out", epoch.put_out},   {"waits_for", epoch.waits_for},
-          {"waits_s", epoch.waits_s},   {"lost", epoch.lost}};
+          {"waits_s", epoch.waits_s},   {"lost", epoch.lost},
+          {"unequal", epoch.unequal}};
 }
 
 }  // namespace

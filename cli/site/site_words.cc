@@ -173,6 +173,11 @@ void print_epoch(const console::Output& output, const Json& epoch) {
     output.line(fmt::format("IT WAITS for {:.0f} s now: {}{}{}", waits_s, kind,
                             lost.empty() ? "" : "; lost: ", fmt::join(lost, ", ")));
   }
+  const auto unequal = epoch.value("unequal", std::vector<std::string>());
+  if (!unequal.empty()) {
+    output.line(
+        fmt::format("UNEQUAL MODELS, for which they were put out: {}", fmt::join(unequal, ", ")));
+  }
 }
 
 void print_peers(const console::Output& output, const Json& peers) {

@@ -68,6 +68,7 @@ sites::EpochSetup member_setup(const ElasticOptions& options, bool founder,
           .layout = layout,
           .step_rule = has_local_steps(options) ? make_outer_step_rule(run_step_rule(options))
                                                 : make_gradient_rule(options),
+          .rule_saves_in_parts = has_local_steps(options) || !options.own_step_rule,
           .learning_rate = run_step_rule(options).learning_rate,
           .step_settings = step_settings_of(options),
           .compressor = compressor_of(options),

@@ -149,7 +149,8 @@ void ElasticLinks::move_clock(EpochMember& member) {
     told_ = std::move(peers);
   }
   const EpochTime now = parts_.clock();
-  if (changed || !ticked_ || now - *ticked_ >= kTickEvery) {
+  const EpochTime every = member.copies() ? kCopyEvery : kTickEvery;
+  if (changed || !ticked_ || now - *ticked_ >= every) {
     ticked_ = now;
     member.tick(now);
   }

@@ -100,6 +100,8 @@ class ElasticLinks {
   static constexpr sites::EpochTime kSayAgain{1'000};
   /// Time between two ticks of the member.
   static constexpr sites::EpochTime kTickEvery{50};
+  /// … while it copies its state in slices, each of which takes a small part of this.
+  static constexpr sites::EpochTime kCopyEvery{5};
 
   struct Link {
     std::string name{};

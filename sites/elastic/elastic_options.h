@@ -37,9 +37,10 @@ struct ElasticOptions {
   /// begins without a memory. With local steps it is called once.
   StepRuleFactory own_step_rule{};
   /// A number for the settings with which own_step_rule makes the run's step of this number, from
-  /// 0, e.g. a digest of its rates; where two nodes differ in it all end before they apply the
-  /// step. It depends on the number alone: a newcomer makes steps that the others have made. With
-  /// local steps it is of the first of each H. None: the settings are the same in all steps.
+  /// 0, e.g. a digest of its rates; where nodes differ in it nobody applies the step, and those go
+  /// on that are more than half (docs/epochs.md, "Nodes that differ"). It depends on the number
+  /// alone: a newcomer makes steps that the others have made. With local steps it is of the first
+  /// of each H. None: the settings are the same in all steps.
   std::function<std::uint64_t(Round)> own_step_settings{};
   /// H: each node makes so many steps of its own for one of the run (DiLoCo). It takes part in that
   /// with its movement, and keeps the memory of its own rule to itself.

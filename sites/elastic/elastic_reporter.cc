@@ -152,6 +152,26 @@ void ElasticReporter::note(const sites::LeftOut& left_out) {
   untold_.latest = std::max(untold_.latest, left_out.latest);
 }
 
+void ElasticReporter::note(const sites::PutOutUnequal& unequal) {
+  const std::vector<std::string> names = names_of(unequal.nodes);
+  unequal_.insert(names.begin(), names.end());
+  const std::string_view then =
+      unequal.own ? "this node takes the state anew from the others, once: if it differs again it "
+                    "ends"
+                  : "the others go on without it, and no step is lost";
+  if (listener_) {
+    listener_({.level = SiteEvent::Level::error,
+               .kind = SiteEvent::Kind::node_unequal,
+               .text = fmt::format("{}: the model or the mean of step {} was not that of more than "
+                                   "half of the members; {}. Test processor and memory of that "
+                                   "machine, and compare its build of sotto and its settings with "
+                                   "the others'",
+                                   fmt::join(names, ", "), unequal.step + 1, then),
+               .peer = names.front(),
+               .round = step_});
+  }
+}
+
 void ElasticReporter::tell_of_left_out() {
   const bool lately =
       left_out_told_ != Clock::time_point() && Clock::now() - left_out_told_ < kTellLeftOutAgain;
@@ -259,6 +279,7 @@ SiteReport ElasticReporter::present(const EpochMember* member) const {
     epoch.members = names_of(member->members());
     epoch.left_out = left_out_;
     epoch.put_out = put_out_;
+    epoch.unequal.assign(unequal_.begin(), unequal_.end());
     members.insert(epoch.members.begin(), epoch.members.end());
   }
   report.address = connections_.address();

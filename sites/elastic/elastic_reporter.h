@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,8 @@ class ElasticReporter {
   void follow(const sites::EpochMember* member, const NodeSight& sight);
   /// Gradients that the member has seen left out, to be told at a bounded rate.
   void note(const sites::LeftOut& left_out);
+  /// Tells of members that were put out as their models or means were not those of most.
+  void note(const sites::PutOutUnequal& unequal);
   /// The node is in no run any more: it was not put out of the one before.
   void forget_run() {
     was_member_ = false;
@@ -81,9 +84,10 @@ class ElasticReporter {
   double loss_;
   std::uint64_t left_out_ = 0;
   std::uint64_t put_out_ = 0;
-  sites::Epoch epoch_ = 0;    ///< that was told of
-  bool was_member_ = false;   ///< as was told last
-  Clock::time_point told_{};  ///< when a step was told of last
+  std::set<std::string> unequal_;  ///< names of nodes that were put out as such
+  sites::Epoch epoch_ = 0;         ///< that was told of
+  bool was_member_ = false;        ///< as was told last
+  Clock::time_point told_{};       ///< when a step was told of last
   Clock::time_point reported_{};
   ElasticWait wait_;  ///< as it was looked at last
   ElasticWaitWatch watch_;

@@ -104,21 +104,26 @@ void ElasticStateWriter::take(Round step, const sites::History& run_of,
   if (local != nullptr) {
     local->save(site);
   }
-  ByteBuffer run;
-  run.write_string(kElasticRunFormat);
-  run.write(run_of[0]);
-  run.write(run_of[1]);
-  run.write(model_bytes);
   step_ = step;
   file_ = {.round = step_,
            .settings = settings_,
            .site = std::move(site).take(),
-           .run = std::move(run).take()};
+           .run = run_section(run_of, model_bytes)};
 }
 
-Status ElasticStateWriter::keep(const sites::EpochMember& member,
-                                const sites::EpochLocalSteps* local) {
-  if (folder_ == nullptr || every_ == 0 || !thread_.idle()) {
+std::vector<std::byte> ElasticStateWriter::run_section(const sites::History& run,
+                                                       std::uint64_t model_bytes) {
+  ByteBuffer out;
+  out.write_string(kElasticRunFormat);
+  out.write(run[0]);
+  out.write(run[1]);
+  out.write(model_bytes);
+  return std::move(out).take();
+}
+
+Status ElasticStateWriter::keep(sites::EpochMember& member, const sites::EpochLocalSteps* local) {
+  go_on(member);
+  if (folder_ == nullptr || every_ == 0 || copying_ || !thread_.idle()) {
     return {};
   }
   const Round step = member.applied();
@@ -130,14 +135,48 @@ Status ElasticStateWriter::keep(const sites::EpochMember& member,
   if (!thread_.make_room(file_.site, bytes_of(member, local))) {
     return {};  // a step after this one copies
   }
-  take(member, local);
-  thread_.write([this] { return folder_->write(file_); });
+  before_ = std::exchange(step_, step);
+  run_ = member.history();
+  ByteBuffer rule(std::move(local_rule_));
+  if (local != nullptr) {
+    local->save(rule);
+  }
+  local_rule_ = std::move(rule).take();
+  copying_ = true;
+  member.begin_copy(std::move(file_.site));
+  member.file_copy().copy_slice();  // all of a short one: it is on its way to the disk at once
+  go_on(member);
   return {};
+}
+
+void ElasticStateWriter::go_on(sites::EpochMember& member) {
+  if (!copying_) {
+    return;
+  }
+  sites::WholeCopy& copy = member.file_copy();
+  auto copied = copy.take();
+  copying_ = copy.holds();
+  if (copied && copied->step == step_) {
+    const std::uint64_t model_bytes = copied->bytes.size();
+    file_ = {.round = step_,
+             .settings = settings_,
+             .site = std::move(copied->bytes),
+             .run = run_section(run_, model_bytes)};
+    thread_.write([this] {
+      file_.site.insert(file_.site.end(), local_rule_.begin(), local_rule_.end());
+      return folder_->write(file_);
+    });
+  } else if (!copying_) {
+    step_ = before_;  // the member that copied it is gone
+  }
 }
 
 Status ElasticStateWriter::save(Round step, const std::function<void()>& take) {
   if (folder_ == nullptr || every_ == 0) {
     return {};
+  }
+  if (std::exchange(copying_, false)) {
+    step_ = before_;  // it is written as it is now, in place of that
   }
   thread_.settle({});
   if (!thread_.written().ok() || step == step_) {

@@ -6,7 +6,8 @@
 //
 // Thread safety: one thread at a time; a write beside the training is made by a thread of its own.
 // Ownership: folder and options are the caller's and must outlive the writer. Memory: a copy of
-// what is written, once something was.
+// what is written, once something was. What a step waits for of a write is what sites::WholeCopy
+// has not copied by then.
 #pragma once
 
 #include <cstddef>
@@ -48,9 +49,12 @@ class ElasticStateWriter {
   ElasticStateWriter(SiteFolder* folder, const ElasticOptions& options,
                      const ParameterLayout& layout);
 
-  /// Writes the model beside the training, if the options want it by now. `local` is null without
-  /// local steps. Fault::io: the write before has failed, and none follows.
-  Status keep(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
+  /// Begins to copy and write the model beside the training, if the options want it by now. What
+  /// the rule of local steps remembers is copied at once; `local` is null without it. Fault::io:
+  /// the write before has failed, and none follows.
+  Status keep(sites::EpochMember& member, const sites::EpochLocalSteps* local);
+  /// Goes on with that: writes the copy once the member has made it whole.
+  void go_on(sites::EpochMember& member);
   /// Writes the model as it is, if it is newer than what was written last, and waits for that.
   Status save(const sites::EpochMember& member, const sites::EpochLocalSteps* local);
   /// Writes a model of a run that was given up, likewise.
@@ -69,9 +73,16 @@ class ElasticStateWriter {
   SiteFolder* folder_;
   const Round every_;
   const std::string settings_;
-  Round step_ = 0;      ///< of what was written last
-  SiteStateFile file_;  ///< what is written
-  StateThread thread_;  ///< last: its job uses all members above
+  /// The section of the run, of a model of so many bytes.
+  static std::vector<std::byte> run_section(const sites::History& run, std::uint64_t model_bytes);
+
+  Round step_ = 0;                     ///< of what was written last, or is copied to be
+  Round before_ = 0;                   ///< of what was written before that
+  bool copying_ = false;               ///< a member copies the model of step_
+  sites::History run_{};               ///< its run
+  std::vector<std::byte> local_rule_;  ///< what the rule of local steps remembered then
+  SiteStateFile file_;                 ///< what is written
+  StateThread thread_;                 ///< last: its job uses all members above
 };
 
 }  // namespace sotto

@@ -16,7 +16,7 @@
 #include <sotto/sites/epochs/epoch_node.h>
 #include <sotto/sites/epochs/epoch_post.h>
 #include <sotto/sites/epochs/epoch_setup.h>
-#include <sotto/sites/epochs/state_fetch.h>
+#include <sotto/sites/epochs/state_copy.h>
 
 namespace sotto::sites {
 
@@ -42,8 +42,15 @@ class EpochDonor {
   /// committed, and `oldest` is the first mean that is kept, 0: none is. None: there is no such
   /// copy.
   std::optional<Round> offered(Round step, Round oldest, EpochTime now) const;
-  /// Copies the state if a newcomer wants it as it is now.
+  /// Begins a copy of the state if a newcomer wants it as it is now; `model` is to stay where it
+  /// is.
   void copy_if_wanted(const EpochModel& model, EpochTime now);
+  /// Copies a slice more of it, if one is under way.
+  void copy_slice() { copy_.copy_slice(); }
+  /// The model is about to change: copies what is missing.
+  void finish_copy() { copy_.finish(); }
+  /// The copy that is held.
+  const StateCopy& copy() const { return copy_; }
   /// Sends a committed mean to newcomers that are close behind, where it is this member's turn.
   void pass_on(const WholeMean& whole);
   /// This node has committed `step` steps by now, and is not frozen: counts those of the last Δ,

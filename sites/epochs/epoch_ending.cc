@@ -21,6 +21,7 @@ std::optional<EpochValue> EpochEnding::hear(const EpochNode& from, const Prepare
                              .step = steps_.step(),
                              .mean = steps_.held(),
                              .leaving = place_.wants_to_leave,
+                             .unequal = place_.epoch > 0 ? steps_.unequal() : 0,
                              .accepted = vote_.accepted()};
   if (from == place_.self) {
     vote_.add(place_.voter_of(place_.self), promise);
@@ -80,6 +81,7 @@ std::optional<EpochValue> EpochEnding::hear(const EpochNode& from, const Accepte
 void EpochEnding::clear() {
   vote_ = {};
   due_.reset();
+  unequal_since_.reset();
   asked_.reset();
 }
 
@@ -97,6 +99,16 @@ bool EpochEnding::due(EpochTime now) const {
   return donor_.takes_in(now) && !steps_.carries() && !steps_.held() && donor_.has_near_newcomer();
 }
 
+bool EpochEnding::puts_out_unequal(EpochTime now) {
+  const std::uint64_t unequal = place_.epoch > 0 ? steps_.unequal() : 0;
+  if (unequal == 0 || (unequal >> place_.index & 1U) != 0) {
+    unequal_since_.reset();  // or it is this node, and the others see to it
+    return false;
+  }
+  unequal_since_ = unequal_since_.value_or(now);
+  return now - *unequal_since_ >= std::min(setup_.delta, kEpochAgain);
+}
+
 std::int64_t EpochEnding::voters_before() const {
   const EpochNode own = place_.voter_of(place_.self);
   std::int64_t before = 0;
@@ -110,7 +122,9 @@ std::int64_t EpochEnding::voters_before() const {
 }
 
 std::optional<EpochValue> EpochEnding::watch(bool again, EpochTime now) {
-  if (!due(now)) {
+  // In a tie all end, and none is to go on as the others are gone.
+  const bool unequal = puts_out_unequal(now);
+  if ((!unequal && !due(now)) || (place_.epoch > 0 && !frozen() && !steps_.tie().ok())) {
     due_.reset();
     return std::nullopt;
   }

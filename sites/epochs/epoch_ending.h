@@ -63,6 +63,8 @@ class EpochEnding {
 
  private:
   bool due(EpochTime now) const;
+  /// Whether a member is to be put out as unequal, and all have had time to hear it, too.
+  bool puts_out_unequal(EpochTime now);
   /// Voters before this node in the order that it does not suspect.
   std::int64_t voters_before() const;
   std::optional<EpochValue> propose(EpochTime now);
@@ -83,10 +85,11 @@ class EpochEnding {
   const EpochSteps& steps_;
   const EpochDonor& donor_;
   EpochVote vote_;
-  std::optional<EpochTime> due_;    ///< since when the epoch should end
-  std::optional<EpochTime> asked_;  ///< when the own proposal began
-  EpochTime patience_{0};           ///< until it is given up
-  std::vector<std::byte> votes_;    ///< in the founding
+  std::optional<EpochTime> due_;            ///< since when the epoch should end
+  std::optional<EpochTime> unequal_since_;  ///< since when a member is known to be unequal
+  std::optional<EpochTime> asked_;          ///< when the own proposal began
+  EpochTime patience_{0};                   ///< until it is given up
+  std::vector<std::byte> votes_;            ///< in the founding
   bool votes_changed_ = false;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <sotto/sites/epochs/epoch_mean.h>
 
 namespace sotto::sites {
@@ -24,7 +26,40 @@ constexpr std::size_t kMostRest = std::size_t{1} << 20U;
 EpochJoiner::EpochJoiner(const EpochSetup& setup, EpochPost& post)
     : setup_(setup),
       post_(post),
-      fetch_(kMostStateFloats * sizeof(float) * setup.parameters.size() + kMostRest) {}
+      fetch_(kMostStateFloats * sizeof(float) * setup.parameters.size() + kMostRest,
+             sizeof(float) * setup.parameters.size()) {}
+
+bool EpochJoiner::hear(const EpochNode& from, const DonorMessage& donor, EpochTime now) {
+  // What members say of steps that this node has not named is no question for its caller.
+  const auto& theirs = donor.settings;
+  const bool differs = theirs && (theirs->learning_rate != said_.learning_rate ||
+                                  (theirs->of == said_.of && theirs->further != said_.further));
+  if (!differs) {
+    others_.erase(from);
+    fetch_.hear(from, donor, now);
+    return true;
+  }
+  others_since_ = others_.empty() ? now : others_since_;
+  others_.insert_or_assign(from, *theirs);
+  return false;
+}
+
+Status EpochJoiner::refusal(EpochTime now) {
+  std::erase_if(others_, [&](const auto& item) { return post_.suspects(item.first); });
+  if (others_.size() <= donors() || now - others_since_ < 2 * setup_.delta) {
+    return {};
+  }
+  const auto& [node, settings] = *others_.begin();
+  const bool rates = settings.learning_rate != said_.learning_rate;
+  return {Fault::unexpected,
+          fmt::format("{}: the run does not let this node in: {}; give all nodes the same",
+                      rates ? "learning_rate" : "step_settings",
+                      rates ? fmt::format("{} has {:g}, and this node {:g}", node.name,
+                                          settings.learning_rate, said_.learning_rate)
+                            : fmt::format("{} makes step {} with other settings than this node, "
+                                          "such as rates of a schedule",
+                                          node.name, settings.of + 1))};
+}
 
 std::optional<FetchedState> EpochJoiner::take(const EpochNode& from, const PieceMessage& piece,
                                               EpochTime now) {
@@ -50,11 +85,12 @@ void EpochJoiner::seek(Round step, bool free, EpochTime now) {
     return post_.suspects(donor) || (now - heard > kDonorSilent && !sends);
   });
   fetch_.choose(now, 4 * setup_.delta + 4 * kEpochAgain);
+  said_ = step_settings_of(setup_, replays() ? step : 0);
   for (const EpochPeer& peer : post_.peers()) {
     if (!peer.suspected) {
       post_.send({peer.name, peer.incarnation, 0},
                  JoinMessage{free && !replays() ? fetch_.wanted() : std::nullopt,
-                             replays() ? std::optional(step) : std::nullopt});
+                             replays() ? std::optional(step) : std::nullopt, said_});
     }
   }
   if (!free) {
@@ -72,6 +108,12 @@ void EpochJoiner::seek(Round step, bool free, EpochTime now) {
 }
 
 void EpochJoiner::ask(Round step, EpochTime now) {
+  // A donor that has begun anew may have been unequal, and so may its copy be.
+  if (std::ranges::any_of(fetch_.givers(),
+                          [&](const EpochNode& giver) { return post_.latest(giver) != giver; })) {
+    restart();
+    return;
+  }
   for (const auto& [donor, index] : fetch_.ask(now)) {
     post_.send(donor, FetchMessage{*fetch_.wanted(), index});
   }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/status.h>
 #include <sotto/sites/epochs/epoch_message.h>
 #include <sotto/sites/epochs/epoch_node.h>
 #include <sotto/sites/epochs/epoch_post.h>
@@ -31,9 +33,18 @@ class EpochJoiner {
   /// Both must outlive it.
   EpochJoiner(const EpochSetup& setup, EpochPost& post);
 
-  /// A member answers how far the run is.
-  void hear(const EpochNode& from, const DonorMessage& donor, EpochTime now) {
-    fetch_.hear(from, donor, now);
+  /// A member answers how far the run is; false, and it is no donor, where it makes steps with
+  /// other settings.
+  bool hear(const EpochNode& from, const DonorMessage& donor, EpochTime now);
+  /// Why the run does not let this node in: more of its members than are donors say for a while
+  /// that they make steps with other settings; ok: it may.
+  Status refusal(EpochTime now);
+  /// Members that are heard and have this node's settings.
+  std::size_t donors() const { return fetch_.donors().size(); }
+  /// Means are asked of another donor, if there is one.
+  void avoid(const EpochNode& donor) {
+    forget_requests();
+    avoided_ = donor;
   }
   /// Whether a member of a run has answered.
   bool hears_donors() const { return !fetch_.donors().empty(); }
@@ -56,6 +67,7 @@ class EpochJoiner {
   /// Begins anew, with another state.
   void restart() {
     fetch_.restart();
+    others_.clear();
     forget_requests();
   }
 
@@ -69,7 +81,10 @@ class EpochJoiner {
   const EpochSetup& setup_;
   EpochPost& post_;
   StateFetch fetch_;
-  Round asked_to_ = 0;                   ///< the last step whose mean was asked for
+  StepSettings said_;                         ///< the own settings, as members were told last
+  std::map<EpochNode, StepSettings> others_;  ///< of members that have other ones
+  EpochTime others_since_{0};                 ///< when the first of them was heard
+  Round asked_to_ = 0;                        ///< the last step whose mean was asked for
   std::optional<EpochNode> asked_from_;  ///< whom: means are taken in order, as a channel has them
   std::optional<EpochNode> avoided_;     ///< it sent nothing for too long
   ProgressWait wait_;                    ///< for means

@@ -29,7 +29,7 @@ EpochMember::EpochMember(EpochSetup setup, EpochTime now)
     : setup_(approved(std::move(setup))),
       place_(before_all(setup_, now)),
       model_(setup_.parameters, setup_.layout, std::move(setup_.step_rule)),
-      steps_(setup_, std::move(setup_.compressor), place_, post_),
+      steps_(setup_, std::move(setup_.compressor), place_, post_, model_),
       now_(now),
       said_(now) {}
 
@@ -39,6 +39,13 @@ Status EpochMember::begin_from(Round step, std::span<const std::byte> snapshot) 
     steps_.restart_at(step);
   }
   return status;
+}
+
+void EpochMember::begin_copy(std::vector<std::byte> room) {
+  file_copy_.begin(model_.live(), std::move(room));
+  if (!setup_.rule_saves_in_parts) {
+    file_copy_.finish();
+  }
 }
 
 // -- what others say ------------------------------------------------------------------------------
@@ -82,7 +89,12 @@ void EpochMember::on(const EpochNode& from, const EpochHeader& header, const Par
   if (part.standing == PartMessage::Standing::held) {
     const bool replays =
         standing() == EpochStanding::joining && joiner_.replays() && joiner_.hears(from);
-    (void)commit(steps_.hear_held(part, acting(), replays));
+    const auto whole = steps_.hear_held(part, acting(), replays);
+    if (!whole.ok()) {
+      contradict(from, whole.status());
+      return;
+    }
+    (void)commit(whole);
   } else if (current(from, header.epoch) && acting()) {
     steps_.hear(from, part, now_);
   }
@@ -128,16 +140,24 @@ void EpochMember::on(const EpochNode& from, const EpochHeader& /*header*/,
     tell_end(from, epoch() - 1);  // it has not heard that it was taken in
     return;
   }
+  // Only of steps that the run has come to, as the caller has to answer for it.
+  const bool known = join.settings.of <= step();
+  const StepSettings own = known ? step_settings_of(setup_, join.settings.of) : join.settings;
+  if (own != join.settings) {
+    post_.send(from, DonorMessage{step(), 0, std::nullopt, own});  // it is not let in
+    return;
+  }
   donor_.hear(from, join, step(), now_);
   look_after_newcomers();
   const Round oldest = steps_.log().oldest();
-  post_.send(from, DonorMessage{step(), oldest, donor_.offered(step(), oldest, now_)});
+  post_.send(from, DonorMessage{step(), oldest, donor_.offered(step(), oldest, now_), {}});
 }
 
 void EpochMember::on(const EpochNode& from, const EpochHeader& header, const DonorMessage& donor) {
   if (header.history != History{} && standing() <= EpochStanding::joining) {
-    place_.history = header.history;
-    joiner_.hear(from, donor, now_);
+    if (joiner_.hear(from, donor, now_)) {
+      place_.history = header.history;
+    }
   }
 }
 
@@ -263,6 +283,13 @@ void EpochMember::tick(EpochTime now) {
     return;
   }
   now_ = now;
+  file_copy_.copy_slice();
+  if (acting()) {
+    look_for_tie();
+    if (standing() == EpochStanding::failed) {
+      return;
+    }
+  }
   const bool replays = standing() == EpochStanding::joining && joiner_.replays();
   const bool again = now - said_ >= kEpochAgain;
   if (standing() == EpochStanding::member || standing() == EpochStanding::founding) {
@@ -273,6 +300,7 @@ void EpochMember::tick(EpochTime now) {
   if (standing() == EpochStanding::member) {
     if (!frozen()) {
       donor_.look(step(), now);
+      donor_.copy_slice();
     }
     look_after_newcomers();
   }
@@ -302,7 +330,22 @@ void EpochMember::say_again() {
         begin_anew();  // a run is there
       }
       joiner_.seek(step(), standing() == EpochStanding::joining && !parameters_taken(), now_);
+      if (Status status = joiner_.refusal(now_); !status.ok()) {
+        fail(status);
+      }
       break;
+  }
+}
+
+void EpochMember::look_for_tie() {
+  const Status tie = steps_.tie();
+  if (tie.ok()) {
+    tie_since_.reset();
+    return;
+  }
+  tie_since_ = tie_since_.value_or(now_);
+  if (now_ - *tie_since_ >= kEpochAgain) {  // by now the others have heard this node, too
+    fail(tie);
   }
 }
 
@@ -366,6 +409,8 @@ void EpochMember::apply_parked() {
     parked_.pop_front();
     room_.resize(setup_.parameters.size());
     check(steps_.decode(mean, room_), "a mean was decoded when it came");
+    donor_.finish_copy();
+    file_copy_.finish();
     if (Status status = model_.apply(room_); !status.ok()) {
       fail(status);
       return;
@@ -375,6 +420,7 @@ void EpochMember::apply_parked() {
 }
 
 void EpochMember::restore(const FetchedState& state) {
+  file_copy_.finish();
   if (Status status = model_.restore(state.step, state.bytes); !status.ok()) {
     fail(status);
     return;
@@ -388,6 +434,36 @@ void EpochMember::fail(const Status& status) {
 }
 
 // -- from one epoch to the next -------------------------------------------------------------------
+
+void EpochMember::note_unequal(const EpochValue& value) {
+  if (value.unequal.empty()) {
+    return;
+  }
+  unequal_ = {.nodes = value.unequal, .step = value.base, .own = false};
+  unequal_->own = std::ranges::find(value.unequal, self()) != value.unequal.end();
+}
+
+void EpochMember::differ(const Status& how) {
+  if (anew_ >= kMostAnew) {
+    fail(how.with_context("after the state was taken anew from the others"));
+    return;
+  }
+  ++anew_;
+  begin_anew();
+}
+
+void EpochMember::contradict(const EpochNode& by, const Status& how) {
+  contradicting_.insert(by);
+  if (standing() != EpochStanding::joining) {
+    if (2 * contradicting_.size() > members().size() - 1) {
+      differ(how);
+    }
+  } else if (2 * contradicting_.size() > joiner_.donors()) {
+    fail(how);
+  } else {
+    joiner_.avoid(by);
+  }
+}
 
 bool EpochMember::is_in(const EpochValue& value) const {
   return std::ranges::find(value.members, self()) != value.members.end();
@@ -443,8 +519,18 @@ void EpochMember::end_epoch(const EpochValue& value) {
 }
 
 void EpochMember::put_out(const EpochValue& value) {
+  note_unequal(value);
   if (!place_.wants_to_leave) {
-    begin_anew();
+    if (std::ranges::find(value.unequal, self()) != value.unequal.end()) {
+      differ({Fault::unexpected,
+              fmt::format("step {}: the model or the mean of this node, {}, was not that of more "
+                          "than half of the members, which go on without it: its processor or "
+                          "memory fails, or it has another build, or other settings of the step; "
+                          "test the machine, compare both with the others', and start it again",
+                          value.base, self().name)});
+    } else {
+      begin_anew();
+    }
     return;
   }
   departure_.begin(value);
@@ -460,6 +546,8 @@ void EpochMember::linger() {
 
 void EpochMember::begin_anew() {
   place_.standing = EpochStanding::joining;
+  tie_since_.reset();
+  contradicting_.clear();
   ++place_.self.stay;
   place_.members.clear();
   if (steps_.begin_anew()) {
@@ -488,6 +576,9 @@ void EpochMember::enter(Epoch epoch, const EpochValue& value) {
   if (place_.standing != EpochStanding::member && place_.standing != EpochStanding::leaving) {
     begun_ = step();
   }
+  note_unequal(value);
+  tie_since_.reset();
+  contradicting_.clear();
   place_.standing = EpochStanding::member;
   place_.epoch = epoch;
   place_.members = value.members;

@@ -21,7 +21,8 @@
 // Thread safety: one thread at a time. Views the caller's parameters, owns all else. Memory, in
 // floats a parameter: 1 for the gradient, 1 for a mean, those of EpochReducer and EpochModel, up to
 // 2 means that wait for the caller; and, while newcomers come, `join_memory` bytes and one copy of
-// model and step rule.
+// model and step rule, which is made in slices of StateCopy::kSlice bytes, one a tick(), and what
+// is missing of it before the model moves.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +30,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -59,8 +61,18 @@ struct LeftOut {
   Round latest = 0;                               ///< the latest of the steps
 };
 
+/// Members that were put out, as their models or means were not those of most.
+struct PutOutUnequal {
+  std::vector<EpochNode> nodes{};  ///< in order
+  Round step = 0;                  ///< steps of the run then
+  bool own = false;                ///< this node is one of them
+};
+
 class EpochMember {
  public:
+  /// How often a node takes the state anew after it was put out as unequal.
+  static constexpr int kMostAnew = 1;
+
   /// Committed means that wait for the caller, at most: with more the node has no mean of the next.
   static constexpr std::size_t kMostParked = 2;
 
@@ -74,6 +86,10 @@ class EpochMember {
   Status begin_from(Round step, std::span<const std::byte> snapshot);
   /// Writes a snapshot of model and rule after applied() steps.
   void save(ByteBuffer& out) const { model_.save(out); }
+  /// Begins such a snapshot, for a file, beside the training, in the memory of `room`.
+  void begin_copy(std::vector<std::byte> room);
+  /// That snapshot: taken once it is whole.
+  WholeCopy& file_copy() { return file_copy_; }
 
   /// The processes that the roster knows, this one not among them. One that is missing is
   /// suspected.
@@ -95,6 +111,10 @@ class EpochMember {
   bool is_late() const {
     return computing_ && (!parked_.empty() || standing() != EpochStanding::member);
   }
+  /// Whether a copy of the state is under way: tick() makes a slice of it each time.
+  bool copies() const { return donor_.copy().copies() || file_copy_.copies(); }
+  /// The copy of the state that this node holds for newcomers.
+  const StateCopy& copy() const { return donor_.copy(); }
   /// Whether the next gradient waits for a newcomer to come near (EpochDonor::run_waits).
   bool waits_for_newcomer() const { return acting() && donor_.run_waits(); }
   /// Takes a part of the gradient that is computed, from element `first` on; requires
@@ -114,6 +134,8 @@ class EpochMember {
   void keep_parameters(bool kept);
   /// Members whose gradients, or parts of them, are in no mean, since the last call.
   LeftOut take_left_out() { return std::exchange(left_out_, {}); }
+  /// Members that were put out as unequal, since the last call; none: there were none.
+  std::optional<PutOutUnequal> take_unequal() { return std::exchange(unequal_, std::nullopt); }
   /// From now on the node wants to leave, and computes no gradient.
   void leave(EpochTime now);
 
@@ -211,12 +233,21 @@ class EpochMember {
   void enter(Epoch epoch, const EpochValue& value);
   void put_out(const EpochValue& value);
   void begin_anew();
+  /// Notes who is put out as unequal by this end of an epoch.
+  void note_unequal(const EpochValue& value);
+  /// This node differs from the others: it takes the state anew, or has failed if it did so before.
+  void differ(const Status& how);
+  /// The mean that this node sent has another digest here.
+  void contradict(const EpochNode& by, const Status& how);
+  /// Fails where no digest can be that of more than half.
+  void look_for_tie();
   void linger();
 
   EpochSetup setup_;
   EpochMembership place_;
   EpochPost post_{place_};
   EpochModel model_;
+  WholeCopy file_copy_;
   EpochSteps steps_;
   EpochDonor donor_{setup_, place_, post_};
   EpochJoiner joiner_{setup_, post_};
@@ -230,10 +261,14 @@ class EpochMember {
   std::vector<float> room_;
   std::optional<EpochOutcome> outcome_;
   LeftOut left_out_;
-  bool computing_ = false;  ///< a gradient is computed at the parameters
-  bool kept_ = false;       ///< see keep_parameters
-  EpochTime now_{0};        ///< of the latest call
-  EpochTime said_{0};       ///< when things were said again last
+  std::optional<PutOutUnequal> unequal_;
+  int anew_ = 0;                        ///< times that it has taken the state anew as unequal
+  std::optional<EpochTime> tie_since_;  ///< since when it is known
+  std::set<EpochNode> contradicting_;   ///< nodes whose mean has another digest here
+  bool computing_ = false;              ///< a gradient is computed at the parameters
+  bool kept_ = false;                   ///< see keep_parameters
+  EpochTime now_{0};                    ///< of the latest call
+  EpochTime said_{0};                   ///< when things were said again last
 };
 
 }  // namespace sotto::sites

@@ -60,11 +60,56 @@ bool read_node(ByteReader& in, EpochNode& node) {
   return !in.failed() && length <= kMostEpochName && one_line(node.name) == node.name;
 }
 
-void write_value(const EpochValue& value, ByteBuffer& out) {
-  out.write(static_cast<std::uint16_t>(value.members.size()));
-  for (const EpochNode& member : value.members) {
-    write_node(member, out);
+void write_nodes(const std::vector<EpochNode>& nodes, ByteBuffer& out) {
+  out.write(static_cast<std::uint16_t>(nodes.size()));
+  for (const EpochNode& node : nodes) {
+    write_node(node, out);
   }
+}
+
+/// Different nodes with names.
+bool read_nodes(ByteReader& in, std::vector<EpochNode>& nodes) {
+  const auto count = in.read<std::uint16_t>();
+  if (in.failed() || count > kMostEpochMembers) {
+    return false;
+  }
+  nodes.resize(count);
+  for (EpochNode& node : nodes) {
+    if (!read_node(in, node) || node.name.empty()) {
+      return false;
+    }
+  }
+  std::vector<EpochNode> sorted = nodes;
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) == sorted.end();
+}
+
+void write_claim(const ModelClaim& claim, ByteBuffer& out) {
+  out.write(claim.step);
+  write_pair(claim.digest, out);
+}
+
+bool read_claim(ByteReader& in, ModelClaim& claim) {
+  claim.step = in.read<Round>();
+  claim.digest = read_pair(in);
+  return !in.failed() && claim.step <= kMostCount;
+}
+
+void write_settings(const StepSettings& settings, ByteBuffer& out) {
+  out.write(settings.learning_rate);
+  out.write(settings.of);
+  out.write(settings.further);
+}
+
+bool read_settings(ByteReader& in, StepSettings& settings) {
+  settings.learning_rate = in.read<double>();
+  settings.of = in.read<Round>();
+  settings.further = in.read<std::uint64_t>();
+  return !in.failed() && settings.of <= kMostCount;
+}
+
+void write_value(const EpochValue& value, ByteBuffer& out) {
+  write_nodes(value.members, out);
   out.write(value.base);
   out.write(static_cast<std::uint8_t>(value.carry.has_value()));
   write_pair(value.carry.value_or(EpochDigest{}), out);
@@ -72,15 +117,8 @@ void write_value(const EpochValue& value, ByteBuffer& out) {
 }
 
 bool read_value(ByteReader& in, EpochValue& value) {
-  const auto count = in.read<std::uint16_t>();
-  if (in.failed() || count > kMostEpochMembers) {
+  if (!read_nodes(in, value.members)) {
     return false;
-  }
-  value.members.resize(count);
-  for (EpochNode& member : value.members) {
-    if (!read_node(in, member) || member.name.empty()) {
-      return false;
-    }
   }
   value.base = in.read<Round>();
   bool carries = false;
@@ -90,9 +128,16 @@ bool read_value(ByteReader& in, EpochValue& value) {
   const EpochDigest carry = read_pair(in);
   value.carry = carries ? std::optional(carry) : std::nullopt;
   value.history = read_pair(in);
-  std::vector<EpochNode> sorted = value.members;
-  std::ranges::sort(sorted);
-  return !in.failed() && std::ranges::adjacent_find(sorted) == sorted.end();
+  return !in.failed();
+}
+
+/// A value, and who is put out by it; nobody is in a founding, and its votes lie in files.
+void write_end(const EpochValue& value, ByteBuffer& out) {
+  write_value(value, out);
+  write_nodes(value.unequal, out);
+}
+bool read_end(ByteReader& in, EpochValue& value) {
+  return read_value(in, value) && read_nodes(in, value.unequal);
 }
 
 void write_promise(const EpochPromise& promise, ByteBuffer& out) {
@@ -101,9 +146,11 @@ void write_promise(const EpochPromise& promise, ByteBuffer& out) {
   out.write(static_cast<std::uint8_t>(promise.mean.has_value()));
   write_pair(promise.mean.value_or(EpochDigest{}), out);
   out.write(static_cast<std::uint8_t>(promise.leaving));
+  out.write(promise.unequal);
   out.write(static_cast<std::uint8_t>(promise.accepted.has_value()));
   if (promise.accepted) {
-    write_accepted(*promise.accepted, out);
+    write_ballot(promise.accepted->ballot, out);
+    write_end(promise.accepted->value, out);
   }
 }
 
@@ -118,11 +165,19 @@ bool read_promise(ByteReader& in, EpochPromise& promise) {
   }
   const EpochDigest mean = read_pair(in);
   promise.mean = has_mean ? std::optional(mean) : std::nullopt;
-  bool accepted = false;
-  if (!read_flag(in, promise.leaving) || !read_flag(in, accepted)) {
+  if (!read_flag(in, promise.leaving)) {
     return false;
   }
-  return !accepted || read_accepted(in, promise.accepted.emplace());
+  promise.unequal = in.read<std::uint64_t>();
+  bool accepted = false;
+  if (!read_flag(in, accepted)) {
+    return false;
+  }
+  if (!accepted) {
+    return true;
+  }
+  AcceptedValue& value = promise.accepted.emplace();
+  return read_ballot(in, value.ballot) && read_end(in, value.value);
 }
 
 void write_step(const std::optional<Round>& step, ByteBuffer& out) {
@@ -200,12 +255,13 @@ void write_body(const HaveMessage& have, ByteBuffer& out) {
   out.write(have.step);
   write_pair(have.digest, out);
   out.write(static_cast<std::uint8_t>(have.answers));
+  write_claim(have.model, out);
 }
 
 bool read_body(ByteReader& in, HaveMessage& have) {
   have.step = in.read<Round>();
   have.digest = read_pair(in);
-  return read_flag(in, have.answers) && have.step <= kMostCount;
+  return read_flag(in, have.answers) && have.step <= kMostCount && read_claim(in, have.model);
 }
 
 void write_body(const PrepareMessage& prepare, ByteBuffer& out) {
@@ -230,10 +286,10 @@ bool read_body(ByteReader& in, OutvotedMessage& outvoted) {
 
 void write_body(const AcceptMessage& accept, ByteBuffer& out) {
   write_ballot(accept.ballot, out);
-  write_value(accept.value, out);
+  write_end(accept.value, out);
 }
 bool read_body(ByteReader& in, AcceptMessage& accept) {
-  return read_ballot(in, accept.ballot) && read_value(in, accept.value);
+  return read_ballot(in, accept.ballot) && read_end(in, accept.value);
 }
 
 void write_body(const AcceptedMessage& accepted, ByteBuffer& out) {
@@ -243,8 +299,8 @@ bool read_body(ByteReader& in, AcceptedMessage& accepted) {
   return read_ballot(in, accepted.ballot);
 }
 
-void write_body(const DecideMessage& decide, ByteBuffer& out) { write_value(decide.value, out); }
-bool read_body(ByteReader& in, DecideMessage& decide) { return read_value(in, decide.value); }
+void write_body(const DecideMessage& decide, ByteBuffer& out) { write_end(decide.value, out); }
+bool read_body(ByteReader& in, DecideMessage& decide) { return read_end(in, decide.value); }
 
 void write_body(const AskMessage& /*ask*/, ByteBuffer& /*out*/) {}
 bool read_body(ByteReader& /*in*/, AskMessage& /*ask*/) { return true; }
@@ -255,20 +311,31 @@ bool read_body(ByteReader& /*in*/, EnteredMessage& /*entered*/) { return true; }
 void write_body(const JoinMessage& join, ByteBuffer& out) {
   write_step(join.wanted, out);
   write_step(join.ready, out);
+  write_settings(join.settings, out);
 }
 bool read_body(ByteReader& in, JoinMessage& join) {
-  return read_step(in, join.wanted) && read_step(in, join.ready);
+  return read_step(in, join.wanted) && read_step(in, join.ready) &&
+         read_settings(in, join.settings);
 }
 
 void write_body(const DonorMessage& donor, ByteBuffer& out) {
   out.write(donor.step);
   out.write(donor.oldest);
   write_step(donor.copy, out);
+  out.write(static_cast<std::uint8_t>(donor.settings.has_value()));
+  if (donor.settings) {
+    write_settings(*donor.settings, out);
+  }
 }
 bool read_body(ByteReader& in, DonorMessage& donor) {
   donor.step = in.read<Round>();
   donor.oldest = in.read<Round>();
-  return donor.step <= kMostCount && donor.oldest <= kMostCount && read_step(in, donor.copy);
+  bool differs = false;
+  if (donor.step > kMostCount || donor.oldest > kMostCount || !read_step(in, donor.copy) ||
+      !read_flag(in, differs)) {
+    return false;
+  }
+  return !differs || read_settings(in, donor.settings.emplace());
 }
 
 void write_body(const FetchMessage& fetch, ByteBuffer& out) {

@@ -8,7 +8,7 @@
 //   part      2, standing u8 (0 made, 1 held), step u64, digest 2 × u64, parts u16, part u16,
 //             number u16, who u16 each, encoding
 //   want      3, step u64, part u16 (65,535: all)
-//   have      4, step u64, digest 2 × u64, answers u8
+//   have      4, step u64, digest 2 × u64, answers u8, model
 //   prepare   5, ballot
 //   promise   6, ballot, promise
 //   outvoted  7, ballot that was promised
@@ -17,14 +17,18 @@
 //   decide   10, value
 //   ask      11
 //   entered  12
-//   join     13, has wanted u8, wanted u64, has ready u8, ready u64
-//   donor    14, step u64, oldest u64
+//   join     13, has wanted u8, wanted u64, has ready u8, ready u64, settings
+//   donor    14, step u64, oldest u64, has copy u8, copy u64, differs u8; 1: settings
 //   fetch    15, step u64, index u32
 //   piece    16, step u64, root 2 × u64, count u32, index u32, bytes
 //   ballot   number u64, node
 //   node     name (length u8, bytes), incarnation u64, stay u32
-//   value    number u16, nodes, base u64, has carry u8, carry 2 × u64, history 2 × u64
-//   promise  node, step u64, has mean u8, mean 2 × u64, leaving u8, has accepted u8, ballot, value
+//   model    step u64, digest 2 × u64
+//   settings rate f64, step u64, further u64
+//   value    number u16, nodes, base u64, has carry u8, carry 2 × u64, history 2 × u64, number u16
+//            and nodes that are put out as unequal
+//   promise  node, step u64, has mean u8, mean 2 × u64, leaving u8, unequal u64, has accepted u8,
+//            ballot, value
 //
 // Parsing is bounded and pure; views are into the parsed bytes. Thread-safe.
 #pragma once
@@ -43,7 +47,7 @@
 
 namespace sotto::sites {
 
-inline constexpr std::uint8_t kEpochProtocol = 2;       ///< the version that each message names
+inline constexpr std::uint8_t kEpochProtocol = 3;       ///< the version that each message names
 inline constexpr std::uint16_t kAllParts = 0xFFFF;      ///< a want for all parts of a mean
 inline constexpr std::uint32_t kMostPieces = 1U << 20;  ///< pieces of a snapshot
 
@@ -89,6 +93,7 @@ struct HaveMessage {
   Round step = 0;        ///< number of the step
   EpochDigest digest{};  ///< digest of its mean
   bool answers = false;  ///< it answers a have of the receiver's, and wants no answer
+  ModelClaim model{};    ///< the sender's model
 };
 
 /// A proposer asks voters to take part in no older proposal.
@@ -126,6 +131,7 @@ struct EnteredMessage {};
 struct JoinMessage {
   std::optional<Round> wanted{};  ///< the step at which it wants a copy of the state
   std::optional<Round> ready{};   ///< steps that it has replayed
+  StepSettings settings{};        ///< those of a step that it will make
 };
 /// The answer of a member.
 struct DonorMessage {
@@ -133,6 +139,8 @@ struct DonorMessage {
   Round oldest = 0;  ///< the first step whose mean it keeps
   /// The step of the copy of the state that it offers; none: it makes one at the wanted step.
   std::optional<Round> copy{};
+  /// Its own of the step that the newcomer names, where they are other ones: it lets it not in.
+  std::optional<StepSettings> settings{};
 };
 /// A request for a piece of a copy of the state.
 struct FetchMessage {
@@ -142,7 +150,7 @@ struct FetchMessage {
 /// A piece of a copy of the state.
 struct PieceMessage {
   Round step = 0;           ///< the step of the copy
-  EpochDigest root{};       ///< digest of the whole copy
+  EpochDigest root{};       ///< digest of the parameters in the whole copy
   std::uint32_t count = 0;  ///< its pieces, 1 … kMostPieces
   std::uint32_t index = 0;  ///< the place of this one
   SharedBytes bytes{};      ///< the piece
@@ -169,7 +177,7 @@ SharedBytes tail_of(const EpochBody& body);
 /// Reads a message, of which encodings stay parts; Fault::malformed for what breaks the grammar.
 Result<EpochMessage> parse_epoch(const SharedBytes& bytes);
 
-/// Writes a promise's vote for a founder's memory.
+/// Writes a promise's vote for a founder's memory, but for `unequal`, of which a founding has none.
 void write_accepted(const AcceptedValue& accepted, ByteBuffer& out);
 /// Reads what write_accepted wrote; false where it breaks the grammar.
 bool read_accepted(ByteReader& in, AcceptedValue& accepted);

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/byte_window.h>
+#include <sotto/base/xxh3.h>
 #include <sotto/kernels/ops.h>
 
 namespace sotto::sites {
@@ -15,7 +17,15 @@ EpochModel::EpochModel(std::span<float> parameters, const ParameterLayout& layou
   rule_->resize(complete_layout(layout, x_.size()));
 }
 
+ModelClaim EpochModel::claim() const {
+  if (!digest_) {
+    digest_ = xxh3_128(std::as_bytes(std::span<const float>(x_)));
+  }
+  return {step_, *digest_};
+}
+
 Status EpochModel::apply(std::span<const float> mean) {
+  digest_.reset();
   const std::span<float> next = rule_->moves_in_place() ? x_ : std::span<float>(next_);
   // Rounds count from 0: what the rule does in step t is that of round t − 1.
   Status status = rule_->next_model(step_, x_, mean, next, host_ops());
@@ -35,9 +45,27 @@ Status EpochModel::apply(std::span<const float> mean) {
   return {};
 }
 
+std::size_t EpochModel::snapshot_bytes() const {
+  return ByteBuffer::size_of([&](ByteBuffer& counted) { save(counted); });
+}
+
+void EpochModel::copy_part(std::size_t first, std::size_t count,
+                           std::vector<std::byte>& part) const {
+  sotto::copy_part([&](ByteBuffer& out) { save(out); }, first, count, part);
+}
+
+LiveState EpochModel::live() const {
+  return {.step = step_,
+          .bytes = snapshot_bytes(),
+          .root = claim().digest,
+          .part = [this](std::size_t first, std::size_t count, std::vector<std::byte>& part) {
+            copy_part(first, count, part);
+          }};
+}
+
 std::vector<std::byte> EpochModel::snapshot() const {
   ByteBuffer out;
-  out.reserve(ByteBuffer::size_of([&](ByteBuffer& counted) { save(counted); }));
+  out.reserve(snapshot_bytes());
   save(out);
   return std::move(out).take();
 }
@@ -60,6 +88,7 @@ Status EpochModel::restore(Round step, std::span<const std::byte> snapshot) {
     return {Fault::malformed, "a copy of a model that is damaged"};
   }
   std::ranges::copy(x, x_.begin());
+  digest_.reset();
   step_ = step;
   return {};
 }

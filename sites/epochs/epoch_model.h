@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/sites/epochs/epoch_node.h>
+#include <sotto/sites/epochs/state_copy.h>
 
 namespace sotto::sites {
 
@@ -27,6 +30,9 @@ class EpochModel {
   std::span<const float> parameters() const { return x_; }
   /// Steps that were applied.
   Round step() const { return step_; }
+  /// Steps and digest of the parameters as they are. It is made once after each step, and costs one
+  /// pass over them.
+  ModelClaim claim() const;
   /// The step rule.
   StepRule& rule() { return *rule_; }
 
@@ -34,6 +40,12 @@ class EpochModel {
   Status apply(std::span<const float> mean);
   /// Parameters and rule, as bytes: equal on all nodes after as many steps.
   std::vector<std::byte> snapshot() const;
+  /// Bytes of a snapshot.
+  std::size_t snapshot_bytes() const;
+  /// The state as it is, to be copied; the model must stay where it is until that is done.
+  LiveState live() const;
+  /// Appends to `part` the `count` bytes of a snapshot from `first` on.
+  void copy_part(std::size_t first, std::size_t count, std::vector<std::byte>& part) const;
   /// Writes a snapshot.
   void save(ByteBuffer& out) const;
   /// Takes over a snapshot after `step` steps; Fault::malformed leaves the parameters as they are.
@@ -44,6 +56,7 @@ class EpochModel {
   std::unique_ptr<StepRule> rule_;
   std::vector<float> next_;
   Round step_ = 0;
+  mutable std::optional<EpochDigest> digest_;  ///< of x after step_; none: it is not made yet
 };
 
 }  // namespace sotto::sites

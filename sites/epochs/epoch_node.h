@@ -45,6 +45,21 @@ struct Ballot {
   auto operator<=>(const Ballot&) const = default;
 };
 
+/// What a node says of its model.
+struct ModelClaim {
+  Round step = 0;        ///< steps that the model has had
+  EpochDigest digest{};  ///< of its parameters then
+  auto operator<=>(const ModelClaim&) const = default;
+};
+
+/// What decides how a step is made, beyond what all nodes have agreed on when they met.
+struct StepSettings {
+  double learning_rate = 0;   ///< of the step rule
+  Round of = 0;               ///< a step's number, from 0
+  std::uint64_t further = 0;  ///< EpochSetup::step_settings of that step
+  bool operator==(const StepSettings&) const = default;
+};
+
 /// What ends an epoch, and begins the next one.
 struct EpochValue {
   /// Members of the next epoch, eldest first; none: all have left, and the run is over.
@@ -52,6 +67,8 @@ struct EpochValue {
   Round base = 0;                      ///< steps that all of them have applied or hold
   std::optional<EpochDigest> carry{};  ///< step base + 1 is this mean and no other; none: it is new
   History history{};                   ///< the run; drawn at its founding
+  /// Members that are put out, as their models or means are not those of most.
+  std::vector<EpochNode> unequal{};
   auto operator<=>(const EpochValue&) const = default;
 };
 
@@ -68,6 +85,8 @@ struct EpochPromise {
   Round step = 0;                     ///< steps that it has applied
   std::optional<EpochDigest> mean{};  ///< digest of the mean of step + 1, where it is complete
   bool leaving = false;               ///< it wants to leave
+  /// Places of members, as bits, that have told this voter another digest than more than half.
+  std::uint64_t unequal = 0;
   std::optional<AcceptedValue> accepted{};  ///< the value of the highest ballot that it accepted
   auto operator<=>(const EpochPromise&) const = default;
 };

@@ -17,9 +17,13 @@ const AcceptedValue* highest(const std::map<EpochNode, EpochPromise>& promises) 
 }
 
 /// Members of the epoch that go on.
-std::vector<EpochNode> staying(const EpochChoice& choice, bool leavers_too) {
+std::vector<EpochNode> staying(const EpochChoice& choice, const std::set<EpochNode>& unequal,
+                               bool leavers_too) {
   std::vector<EpochNode> members;
   for (const EpochNode& member : choice.members) {
+    if (unequal.contains(member)) {
+      continue;
+    }
     // A node that has promised is alive, whatever the proposer suspects.
     const auto promise = choice.promises.find(member);
     const bool stays = promise == choice.promises.end() ? !choice.unwanted.contains(member)
@@ -52,6 +56,20 @@ bool EpochRules::admits(Round ready, Round base, bool carries) const {
          !(carries && admits_unless_carried);
 }
 
+std::set<EpochNode> EpochRules::unequal(const EpochChoice& choice) const {
+  std::set<EpochNode> unequal;
+  for (std::size_t place = 0; place < choice.members.size(); ++place) {
+    const auto heard_it = [&](const auto& item) {
+      return (item.second.unequal >> place & 1U) != 0;
+    };
+    const auto heard = static_cast<std::size_t>(std::ranges::count_if(choice.promises, heard_it));
+    if (2 * heard > choice.members.size() || (heard > 0 && !unequal_by_most)) {
+      unequal.insert(choice.members[place]);
+    }
+  }
+  return unequal;
+}
+
 EpochValue EpochRules::choose(const EpochChoice& choice) const {
   if (const AcceptedValue* accepted = highest(choice.promises);
       accepted != nullptr && respects_accepted) {
@@ -61,11 +79,17 @@ EpochValue EpochRules::choose(const EpochChoice& choice) const {
   for (const auto& [voter, promise] : choice.promises) {
     top = std::max(top, promise.step);
   }
+  const std::set<EpochNode> out = unequal(choice);
+  std::size_t heard = 0;
   std::size_t at_top = 0;
   std::size_t having = 0;
   std::optional<EpochDigest> mean;
   bool one_mean = true;
   for (const auto& [voter, promise] : choice.promises) {
+    if (out.contains(voter)) {
+      continue;  // the others' mean is right, and may have been applied where it said so, too
+    }
+    ++heard;
     at_top += promise.step == top ? 1U : 0U;
     if (promise.step == top && promise.mean) {
       ++having;
@@ -76,21 +100,23 @@ EpochValue EpochRules::choose(const EpochChoice& choice) const {
   // A voter below the top shows that nobody has applied top + 1, as that one cannot have had it.
   // Two digests show that, too, as whoever applies a mean has heard of no other one; the members
   // make the step anew, and see that their digests differ.
-  const bool carry = having > 0 && one_mean && at_top == choice.promises.size() &&
+  const bool carry = having > 0 && one_mean && at_top == heard &&
                      having == (carries_unless_one_lacks ? at_top : choice.members.size());
-  EpochValue value{.members = staying(choice, false),
+  EpochValue value{.members = staying(choice, out, false),
                    .base = top,
                    .carry = carry ? mean : std::nullopt,
-                   .history = choice.history};
+                   .history = choice.history,
+                   .unequal = {out.begin(), out.end()}};
   for (const auto& [newcomer, ready] : choice.ready) {
-    if (value.members.size() < choice.most && !choice.unwanted.contains(newcomer) &&
+    // Newcomers may have copied from one that is put out now.
+    if (out.empty() && value.members.size() < choice.most && !choice.unwanted.contains(newcomer) &&
         admits(ready, top, carry) &&
         std::ranges::find(value.members, newcomer) == value.members.end()) {
       value.members.push_back(newcomer);
     }
   }
   if (value.members.empty() && (carry || choice.awaited)) {
-    value.members = staying(choice, true);  // for one more epoch
+    value.members = staying(choice, out, true);  // for one more epoch
   }
   return value;
 }

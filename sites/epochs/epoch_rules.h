@@ -36,6 +36,9 @@ struct EpochRules {
   bool carries_unless_one_lacks = true;  ///< a mean is carried though not all members are heard
   bool applies_kept = true;  ///< a member that kept the mean of the base applies it on entry
 
+  /// A member is put out as unequal by the word of more than half, not of any one.
+  bool unequal_by_most = true;
+
   bool founds_at_base = true;  ///< the founders that are members have the model of the base
 
   // How a step commits.
@@ -66,6 +69,8 @@ struct EpochRules {
   EpochValue choose(const EpochChoice& choice) const;
 
  private:
+  /// Members that more than half have heard to differ from more than half.
+  std::set<EpochNode> unequal(const EpochChoice& choice) const;
   /// Whether a newcomer that has replayed `ready` steps is admitted where the next epoch begins at
   /// `base`: it has not promised to have a mean that is carried.
   bool admits(Round ready, Round base, bool carries) const;

@@ -19,6 +19,12 @@ void check_name(std::string_view field, const std::string& name) {
 
 }  // namespace
 
+StepSettings step_settings_of(const EpochSetup& setup, Round step) {
+  return {.learning_rate = setup.learning_rate,
+          .of = step,
+          .further = setup.step_settings ? setup.step_settings(step) : 0};
+}
+
 EpochSetup approved(EpochSetup setup) {
   check_name("name", setup.name);
   for (const std::string& founder : setup.founders) {

@@ -35,7 +35,10 @@ struct EpochSetup {
   std::span<float> parameters{};          ///< x, which must outlive the member and stay in place
   ParameterLayout layout{};               ///< tensors of x; empty: one
   std::unique_ptr<StepRule> step_rule{};  ///< from a mean gradient to the step
-  double learning_rate = 0.1;             ///< of the step rule; part of each mean's digest
+  /// Whether the rule's save() writes spans of its memory as they are, so that a part of what it
+  /// writes costs no more than that part; else a copy of the state is made at once.
+  bool rule_saves_in_parts = true;
+  double learning_rate = 0.1;  ///< of the step rule; part of each mean's digest
   /// A number for the settings with which the rule makes the step of this number, from 0, where
   /// they are no function of what all nodes have agreed on; it is part of that mean's digest. None:
   /// there are no such settings.
@@ -52,6 +55,9 @@ struct EpochSetup {
   std::size_t join_memory = std::size_t{1} << 30;  ///< means kept for newcomers, in bytes
   EpochRules rules{};                              ///< all hold, but in tests
 };
+
+/// With what this node makes the step of this number, from 0.
+StepSettings step_settings_of(const EpochSetup& setup, Round step);
 
 /// Hands the setup back; throws Error for names and numbers out of range.
 EpochSetup approved(EpochSetup setup);

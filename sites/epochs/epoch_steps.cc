@@ -10,10 +10,11 @@
 namespace sotto::sites {
 
 EpochSteps::EpochSteps(const EpochSetup& setup, std::unique_ptr<Compressor> compressor,
-                       const EpochMembership& place, EpochPost& post)
+                       const EpochMembership& place, EpochPost& post, const EpochModel& model)
     : setup_(setup),
       place_(place),
       post_(post),
+      model_(model),
       reducer_(setup.parameters.size(), std::move(compressor), setup.seed),
       log_(setup.join_memory) {}
 
@@ -23,8 +24,8 @@ bool EpochSteps::is_moderate(std::span<const float> finite) {
 }
 
 EpochDigest EpochSteps::digest(const StepMean& mean) const {
-  const auto& settings = setup_.step_settings;
-  return digest_of(mean, setup_.learning_rate, settings ? settings(mean.step - 1) : 0);
+  const StepSettings settings = step_settings_of(setup_, mean.step - 1);
+  return digest_of(mean, settings.learning_rate, settings.further);
 }
 
 // -- what others say ------------------------------------------------------------------------------
@@ -61,6 +62,7 @@ void EpochSteps::hear(const EpochNode& from, const PartMessage& part, EpochTime 
 }
 
 void EpochSteps::hear(const EpochNode& from, const HaveMessage& have, EpochTime now) {
+  equality_.note(place_.index_of(from), have.model);
   if (is_near(have.step)) {
     works_[have.step].note_have(place_.index_of(from), have.digest);
     if (lacks_carried() && have.digest == *carry_ && !std::exchange(asked_carry_, true)) {
@@ -70,7 +72,7 @@ void EpochSteps::hear(const EpochNode& from, const HaveMessage& have, EpochTime 
     }
   } else if (const auto digest = log_.digest(have.step);
              digest && !have.answers && setup_.rules.answers_have) {
-    post_.send(from, HaveMessage{have.step, *digest, true});
+    post_.send(from, this->have(have.step, *digest, true));
   }
 }
 
@@ -86,6 +88,8 @@ Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, 
     return whole;
   }
   if (digest(whole->mean) != whole->digest) {
+    parts_.clear();
+    asked_carry_ = false;
     return Status(Fault::unexpected,
                   fmt::format("step {}: the run's mean has another digest here: this node has "
                               "other rates or settings of the step, or memory is damaged",
@@ -219,7 +223,9 @@ void EpochSteps::complete() {
 void EpochSteps::hold(WholeMean whole) {
   held_ = std::move(whole);
   works_[step_ + 1].note_have(own(), held_->digest);
-  post_.send_to_voters(HaveMessage{step_ + 1, held_->digest, false});
+  const HaveMessage said = have(step_ + 1, held_->digest, false);
+  equality_.note(own(), said.model);
+  post_.send_to_voters(said);
 }
 
 Result<std::optional<WholeMean>> EpochSteps::committed() {
@@ -229,16 +235,40 @@ Result<std::optional<WholeMean>> EpochSteps::committed() {
   const auto& haves = works_[step_ + 1].haves();
   for (const auto& [place, digest] : haves) {
     if (digest != held_->digest) {
-      return Status(
-          Fault::unexpected,
-          fmt::format("step {}: {} has another mean than this node, {}: their rates or "
-                      "settings of the step differ, or memory is damaged; nobody has applied it",
-                      step_ + 1, place_.members[place].name, place_.self.name));
+      return std::optional<WholeMean>();  // who has said it is put out, or the run ends
     }
   }
   return setup_.rules.commits(haves.size(), place_.members.size())
              ? std::exchange(held_, std::nullopt)
              : std::nullopt;
+}
+
+std::uint64_t EpochSteps::unequal() const {
+  const auto work = works_.find(step_ + 1);
+  const std::size_t members = place_.members.size();
+  return equality_.unequal(members) |
+         (work == works_.end() ? 0 : judge(work->second.haves(), members).unequal);
+}
+
+Status EpochSteps::tie() const {
+  const std::size_t members = place_.members.size();
+  if (held_ && judge(works_.at(step_ + 1).haves(), members).tie) {
+    return {Fault::unexpected,
+            fmt::format("step {}: the mean has no digest that more than half of the members have: "
+                        "{}; their rates or settings of the step differ, or memory is damaged; "
+                        "nobody has applied it: compare the settings of these nodes, and start "
+                        "them again",
+                        step_ + 1, words_of(works_.at(step_ + 1).haves(), place_))};
+  }
+  if (const auto step = equality_.tie(members, own())) {
+    return {Fault::unexpected,
+            fmt::format("step {}: the model has no digest that more than half of the members "
+                        "have: {}; nobody can tell which is right: a processor or memory fails, or "
+                        "these nodes have different builds or machines that round differently; "
+                        "test them, and start again those that are sound",
+                        *step, words_of(equality_.said(*step), place_))};
+  }
+  return {};
 }
 
 std::vector<std::uint16_t> EpochSteps::absent(const WholeMean& whole) const {
@@ -316,7 +346,7 @@ void EpochSteps::say_again(std::size_t place, bool chunks) {
   const EpochNode& member = place_.members[place];
   if (held_) {
     if (!work.haves().contains(chunk)) {
-      post_.send(member, HaveMessage{step_ + 1, held_->digest, false});
+      post_.send(member, have(step_ + 1, held_->digest, false));
     }
   } else if (!work.has_part(chunk) && chunks && work.sent(chunk)) {
     post_.send(member, ChunkMessage{step_ + 1, chunk, reducer_.encoding(place)});
@@ -341,6 +371,7 @@ void EpochSteps::enter(const EpochValue& value) {
   }
   works_.clear();
   parts_.clear();
+  equality_.clear();
   asked_carry_ = false;
   caught_up_.clear();
   if (auto kept = std::exchange(held_, std::nullopt); kept && carry_ && kept->digest == *carry_) {
@@ -351,6 +382,7 @@ void EpochSteps::enter(const EpochValue& value) {
 bool EpochSteps::begin_anew() {
   const bool dropped = drop_gradient();
   works_.clear();
+  equality_.clear();
   held_.reset();
   carry_.reset();
   parts_.clear();

@@ -19,9 +19,11 @@
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/optim/exchange/gradient_parts.h>
+#include <sotto/sites/epochs/epoch_equality.h>
 #include <sotto/sites/epochs/epoch_mean.h>
 #include <sotto/sites/epochs/epoch_membership.h>
 #include <sotto/sites/epochs/epoch_message.h>
+#include <sotto/sites/epochs/epoch_model.h>
 #include <sotto/sites/epochs/epoch_node.h>
 #include <sotto/sites/epochs/epoch_post.h>
 #include <sotto/sites/epochs/epoch_reducer.h>
@@ -42,9 +44,10 @@ struct EpochOutcome {
 
 class EpochSteps {
  public:
-  /// All but the compressor must outlive it. Throws Error as EpochReducer does.
+  /// All but the compressor must outlive it; `model` is what this node says of its own. Throws
+  /// Error as EpochReducer does.
   EpochSteps(const EpochSetup& setup, std::unique_ptr<Compressor> compressor,
-             const EpochMembership& place, EpochPost& post);
+             const EpochMembership& place, EpochPost& post, const EpochModel& model);
 
   /// Steps that are known to be committed.
   Round step() const { return step_; }
@@ -98,7 +101,7 @@ class EpochSteps {
   void hear(const EpochNode& from, const HaveMessage& have, EpochTime now);
   /// A part of a whole mean, from a member while this one `acts`, or from a donor while this node
   /// `replays`: then the mean is handed out once it is whole, to be committed. Fault::unexpected:
-  /// its digest is another one.
+  /// its digest is another one here, and its parts are dropped.
   Result<std::optional<WholeMean>> hear_held(const PartMessage& part, bool acts, bool replays);
   /// Somebody wants parts of a mean: those of a committed step, of the whole mean of the next one
   /// if `gives_held`, or the own part of this epoch's next steps if `gives_made`.
@@ -107,6 +110,12 @@ class EpochSteps {
   /// Does what can be done for the next step; the mean is held only where `has_room` for it. Hands
   /// out the mean once it is known to be with all, to be committed. Faults end the node.
   Result<std::optional<WholeMean>> advance(EpochTime now, bool has_room);
+  /// Places, as bits, of members whose mean of the next step, or whose model, is not that of more
+  /// than half, as far as this node has heard.
+  std::uint64_t unequal() const;
+  /// Why the run cannot go on, as no digest is that of more than half, and all have been told this
+  /// node's; ok: it can.
+  Status tie() const;
   /// Places of members whose gradient, or a part of it, is not in the mean of the next step, made
   /// in this epoch; none where it was carried into it.
   std::vector<std::uint16_t> absent(const WholeMean& whole) const;
@@ -157,6 +166,10 @@ class EpochSteps {
   void complete();
   Result<std::optional<WholeMean>> committed();
   void hold(WholeMean whole);
+  /// What this node says where it has the mean of a step.
+  HaveMessage have(Round step, const EpochDigest& digest, bool answers) const {
+    return {step, digest, answers, model_.claim()};
+  }
   /// Asks for the carried mean, which this node lacks: one that is known to have it, and others
   /// only where nothing comes.
   void ask_for_carried(EpochTime now);
@@ -167,6 +180,7 @@ class EpochSteps {
   const EpochSetup& setup_;
   const EpochMembership& place_;
   EpochPost& post_;
+  const EpochModel& model_;
   EpochReducer reducer_;
   MeanLog log_;
   Round step_ = 0;
@@ -180,6 +194,7 @@ class EpochSteps {
   bool asked_carry_ = false;          ///< one that has it was asked for it
   ProgressWait carry_wait_;           ///< for it
   std::size_t carry_from_ = 0;        ///< the place of the one that was asked last
+  EpochEquality equality_;            ///< what members say of their models
   std::set<std::size_t> caught_up_;   ///< places of members to which the step was said again so
 };
 

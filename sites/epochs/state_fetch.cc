@@ -9,45 +9,11 @@
 
 namespace sotto::sites {
 
-void StateCopy::take(Round step, std::vector<std::byte> bytes, std::size_t piece_bytes,
-                     EpochTime now) {
-  step_ = step;
-  bytes_ = std::move(bytes);
-  root_ = xxh3_128(bytes_);
-  piece_bytes_ = std::max<std::size_t>(piece_bytes, bytes_.size() / kMostPieces + 1);
-  made_ = asked_ = now;
-}
-
-std::optional<PieceMessage> StateCopy::piece(const FetchMessage& fetch, EpochTime now) {
-  const std::size_t first = fetch.index * piece_bytes_;
-  if (step_ != fetch.step || first >= bytes_.size()) {
-    return std::nullopt;
-  }
-  asked_ = now;
-  const std::size_t count = (bytes_.size() + piece_bytes_ - 1) / piece_bytes_;
-  return PieceMessage{.step = fetch.step,
-                      .root = root_,
-                      .count = static_cast<std::uint32_t>(count),
-                      .index = fetch.index,
-                      .bytes = bytes_.part(std::span<const std::byte>(bytes_).subspan(
-                          first, std::min(piece_bytes_, bytes_.size() - first)))};
-}
-
-void StateCopy::expire(EpochTime now) {
-  if (step_ && now - asked_ > kHeld) {
-    drop();
-  }
-}
-
-void StateCopy::drop() {
-  step_.reset();
-  bytes_ = {};
-}
-
 void StateFetch::want(Round step, EpochTime now) {
   wanted_ = step;
   begun_ = chosen_ = now;
   took_ = EpochTime(0);
+  givers_.clear();
   forget_pieces();
   for (auto& [node, donor] : donors_) {
     donor.holds = donor.copy == step;
@@ -116,6 +82,7 @@ bool StateFetch::take(const EpochNode& from, const PieceMessage& piece, EpochTim
   root_ = piece.root;
   if (pieces_.try_emplace(piece.index, piece.bytes.begin(), piece.bytes.end()).second) {
     bytes_ += piece.bytes.size();
+    givers_.insert(from);
     chosen_ = donor->second.gave = now;
     donor->second.holds = true;
     note_time(from, piece.index, now);
@@ -217,7 +184,8 @@ std::optional<std::vector<std::byte>> StateFetch::finish() {
   for (const auto& [index, bytes] : pieces_) {
     whole.insert(whole.end(), bytes.begin(), bytes.end());
   }
-  if (xxh3_128(whole) != root_) {
+  const auto digested = std::span(whole).first(std::min(whole.size(), digested_bytes_));
+  if (xxh3_128(digested) != root_) {
     restart();
     return std::nullopt;
   }

@@ -1,6 +1,7 @@
-// A copy of model and step rule at a named step: StateCopy is what a donor holds of it, StateFetch
-// what a newcomer has of it so far. All members have the same bits after as many steps, so that
-// pieces of one step may come from any of them; pieces of different steps are never joined.
+// What a newcomer has so far of a copy of model and step rule at a named step, of which StateCopy
+// (sites/epochs/state_copy.h) is what a donor holds. All members have the same bits after as many
+// steps, so that pieces of one step may come from any of them; pieces of different steps are never
+// joined.
 //
 // A piece is asked of one donor at a time. Another one is asked only where that donor is gone, or
 // has sent nothing for a time that follows how long pieces take; and as many pieces are under way
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -24,48 +26,6 @@
 #include <sotto/sites/epochs/progress_wait.h>
 
 namespace sotto::sites {
-
-/// A copy of the state that a donor holds for newcomers.
-class StateCopy {
- public:
-  static constexpr EpochTime kHeld{60'000};  ///< since it was asked for last
-  static constexpr EpochTime kBusy{5'000};   ///< for which it is not replaced by another
-  /// For which others are to fetch it, too, since it was made. They replay what has come since.
-  static constexpr EpochTime kOffered{10'000};
-
-  /// The step of the copy; none: there is no copy.
-  std::optional<Round> step() const { return step_; }
-  /// Takes over a copy.
-  void take(Round step, std::vector<std::byte> bytes, std::size_t piece_bytes, EpochTime now);
-  /// Piece `index` of the copy of that step, which is held on; none: there is no such piece.
-  std::optional<PieceMessage> piece(const FetchMessage& fetch, EpochTime now);
-  /// A newcomer fetches the copy of this step: it is held on, if it is this one. Pieces of it may
-  /// come from other donors for long.
-  void hold(Round step, EpochTime now) {
-    if (step_ == step) {
-      asked_ = now;
-    }
-  }
-  /// Whether somebody fetches the copy, so that it is not to be replaced.
-  bool busy(EpochTime now) const { return step_ && now - asked_ < kBusy; }
-  /// The copy's step, while newcomers that have nothing yet are to fetch it: a donor makes no other
-  /// while it is busy, so that those who wanted other steps would wait for each other.
-  std::optional<Round> offered(EpochTime now) const {
-    return step_ && now - made_ < kOffered ? step_ : std::nullopt;
-  }
-  /// Drops a copy that nobody has asked for.
-  void expire(EpochTime now);
-  /// Drops the copy.
-  void drop();
-
- private:
-  std::optional<Round> step_;
-  SharedBytes bytes_;
-  EpochDigest root_{};
-  std::size_t piece_bytes_ = 1;
-  EpochTime made_{0};
-  EpochTime asked_{0};
-};
 
 /// What a newcomer has of a copy, and what it knows of donors.
 class StateFetch {
@@ -92,12 +52,15 @@ class StateFetch {
     auto operator<=>(const Request&) const = default;
   };
 
-  /// A state has at most so many bytes.
-  explicit StateFetch(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+  /// A state has at most so many bytes, and begins with `digested_bytes` of parameters, of which
+  /// the root is the digest.
+  StateFetch(std::size_t most_bytes, std::size_t digested_bytes)
+      : most_bytes_(most_bytes), digested_bytes_(digested_bytes) {}
 
   /// Begins anew, with another step; donors stay known.
   void restart() {
     wanted_.reset();
+    givers_.clear();
     forget_pieces();
     done_ = false;
   }
@@ -137,6 +100,8 @@ class StateFetch {
   }
   /// Hands out the whole copy; none where its digest is another one, and all begins anew.
   std::optional<std::vector<std::byte>> finish();
+  /// Donors that have given pieces of the copy.
+  const std::set<EpochNode>& givers() const { return givers_; }
   /// Whether the copy was handed out.
   bool done() const { return done_; }
 
@@ -175,6 +140,7 @@ class StateFetch {
   std::optional<EpochNode> next_donor(bool any_holds);
 
   std::size_t most_bytes_;
+  std::size_t digested_bytes_;
   std::size_t bytes_ = 0;  ///< of the pieces
   std::map<EpochNode, Donor> donors_;
   std::optional<Round> seen_;  ///< the donors' latest step when a step was to be chosen last
@@ -186,6 +152,7 @@ class StateFetch {
   std::uint32_t count_ = 0;  ///< pieces of the copy; 0: unknown
   std::uint32_t asked_ = 0;  ///< pieces below it were asked for, or are there
   std::map<std::uint32_t, std::vector<std::byte>> pieces_;
+  std::set<EpochNode> givers_;
   std::map<std::uint32_t, UnderWay> under_way_;
   /// Pieces below asked_ that are to be asked for again, and when they were asked for first.
   std::map<std::uint32_t, EpochTime> again_;

@@ -161,7 +161,11 @@ Status ElasticOptimizer::Run::pump_once(Clock::duration longest) {
     status = entry_.keep_or_yield();
   }
   if (member() != nullptr) {
+    entry_.go_on_writing();
     reporter_.note(member()->take_left_out());
+    if (const auto unequal = member()->take_unequal()) {
+      reporter_.note(*unequal);
+    }
   }
   reporter_.follow(member(), sight());
   pumped_ = Clock::now();

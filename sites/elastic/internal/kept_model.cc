@@ -60,7 +60,7 @@ void KeptModel::tell() const {
   }
 }
 
-void KeptModel::write(const sites::EpochMember* member, bool now) {
+void KeptModel::write(sites::EpochMember* member, bool now) {
   Status status;
   if (member != nullptr) {
     status = now ? writer_.save(*member, local_) : writer_.keep(*member, local_);

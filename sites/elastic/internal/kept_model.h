@@ -36,9 +36,12 @@ class KeptModel {
   void keep_of(const sites::EpochMember& member);
   /// Tells of the model that was read.
   void tell() const;
-  /// Writes the model of the member, null: the one for the next member, to the folder: where it is
-  /// time, or with `now` as it is, and waits for that. What fails is told once.
-  void write(const sites::EpochMember* member, bool now);
+  /// Writes the model of the member, null: the one for the next member, to the folder: beside the
+  /// training where it is time, or with `now` as it is, and waits for that. What fails is told
+  /// once.
+  void write(sites::EpochMember* member, bool now);
+  /// Goes on with a write beside the training.
+  void go_on(sites::EpochMember& member) { writer_.go_on(member); }
 
  private:
   SiteFolder* folder_;

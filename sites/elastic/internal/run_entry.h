@@ -83,6 +83,8 @@ class RunEntry {
   void tell() const { kept_.tell(); }
   /// Writes the model to the folder, where it is time, or with `now` as it is.
   void write(bool now) { kept_.write(member(), now); }
+  /// Goes on with a write beside the training. Requires a member.
+  void go_on_writing() { kept_.go_on(*member()); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -73,6 +73,7 @@ constexpr auto kNames = std::to_array<Named>({
     {Kind::datagrams_refused, "datagrams-refused"},
     {Kind::epoch_began, "epoch-began"},
     {Kind::put_out, "put-out"},
+    {Kind::node_unequal, "node-unequal"},
     {Kind::run_waits, "run-waits"},
     {Kind::run_goes_on, "run-goes-on"},
     {Kind::gradients_left_out, "gradients-left-out"},

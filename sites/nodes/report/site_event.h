@@ -86,6 +86,7 @@ struct SiteEvent {
     datagrams_refused,      ///< datagrams came that the run's key does not open
     epoch_began,            ///< all-reduce: an epoch with other members has begun
     put_out,                ///< … this node is no member any more, and joins anew
+    node_unequal,           ///< … a node is put out, as its model or mean is not that of most
     run_waits,              ///< … no step is made: for want of a quorum, of nodes, for a newcomer
     run_goes_on,            ///< … steps are made again
     gradients_left_out,     ///< … gradients came after `grace`, and are in no mean

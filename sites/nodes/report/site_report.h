@@ -81,6 +81,8 @@ struct SiteEpochReport {
   std::vector<std::string> members;  ///< names of its members, eldest first
   std::uint64_t left_out = 0;        ///< gradients of this node that are in no mean
   std::uint64_t put_out = 0;         ///< times that it was no member any more
+  /// Names of nodes that were put out since this one began, as their models were not those of most.
+  std::vector<std::string> unequal;
   std::string waits_for;  ///< what keeps it from its next step (ElasticWait); empty: nothing
   double waits_s = 0;     ///< seconds for which that has been so
   std::vector<std::string> lost;  ///< members of the epoch that it does not hear

@@ -32,6 +32,9 @@ EpochValue random_value(RandomStream& random) {
   for (std::uint64_t count = random.below(6); count > 0; --count) {
     value.members.push_back(random_node(random));
   }
+  for (std::uint64_t count = random.below(3); count > 0; --count) {
+    value.unequal.push_back(random_node(random));
+  }
   if (random.below(2) == 0) {
     value.carry = random_digest(random);
   }
@@ -42,6 +45,7 @@ EpochPromise random_promise(RandomStream& random) {
                        .step = random.below(1'000),
                        .mean = {},
                        .leaving = random.below(2) == 0,
+                       .unequal = random.next_u64(),
                        .accepted = {}};
   if (random.below(2) == 0) {
     promise.mean = random_digest(random);
@@ -67,7 +71,8 @@ std::vector<EpochMessage> random_messages(RandomStream& random, std::span<const 
                   {0, 2, 4},
                   SharedBytes::copy(bytes)},
       WantMessage{step, kAllParts},
-      HaveMessage{step, random_digest(random), random.below(2) == 0},
+      HaveMessage{
+          step, random_digest(random), random.below(2) == 0, {step / 2, random_digest(random)}},
       PrepareMessage{random_ballot(random)},
       PromiseMessage{random_ballot(random), random_promise(random)},
       OutvotedMessage{random_ballot(random)},
@@ -76,9 +81,10 @@ std::vector<EpochMessage> random_messages(RandomStream& random, std::span<const 
       DecideMessage{random_value(random)},
       AskMessage{},
       EnteredMessage{},
-      JoinMessage{step, std::nullopt},
+      JoinMessage{step, std::nullopt, {0.25, step, random.next_u64()}},
       DonorMessage{step, step / 2,
-                   random.below(2) == 0 ? std::nullopt : std::optional(step - step / 3)},
+                   random.below(2) == 0 ? std::nullopt : std::optional(step - step / 3),
+                   StepSettings{0.5, step, random.next_u64()}},
       FetchMessage{step, 7},
       PieceMessage{step, random_digest(random), 9, 8, SharedBytes::copy(bytes)}};
   std::vector<EpochMessage> messages;

@@ -38,6 +38,7 @@ class EpochPlay {
       options.founders.push_back(std::string(1, static_cast<char>('a' + k)));
     }
     options.parts = draw.below(2) == 0;
+    options.spoils = seed % 4 == 1;
     options.begin = draw.below(3) == 0 ? 5 : 0;
     return options;
   }
@@ -74,6 +75,9 @@ class EpochPlay {
     return *all[random().below(all.size())];
   }
   void event() {
+    if (options_.spoils) {
+      spoil_any();
+    }
     world_.pass(EpochTime(random().below(60)));
     const std::uint64_t x = random().below(1000);
     if (x < 720) {
@@ -88,6 +92,14 @@ class EpochPlay {
       any().ahead += EpochTime(random().below(1'500));
     } else {
       fault(x);
+    }
+  }
+  /// Now and then the model of a member is spoilt, where two others at least have theirs.
+  void spoil_any() {
+    EpochWorld::Process* const found = world_.all()[spoils_.below(world_.all().size())];
+    if (spoils_.below(40) == 0 && found->member->standing() == EpochStanding::member &&
+        found->member->members().size() > 2 && !world_.has_spoilt()) {
+      world_.spoil(*found);
     }
   }
   void deliver_any() {
@@ -231,7 +243,9 @@ class EpochPlay {
         return world_.decided().empty() ? End::all_dead : End::all_left;
       }
       if (!can_go_on()) {
-        return kills_ > 0 ? End::no_quorum : End::blocked;  // leaving alone costs no quorum
+        return kills_ > 0 || !world_.ended().empty()
+                   ? End::no_quorum
+                   : End::blocked;  // leaving alone costs no quorum
       }
       if (!world_.decided().empty() && together(least)) {
         return End::well;
@@ -242,6 +256,7 @@ class EpochPlay {
 
   EpochWorld::Options options_;
   EpochWorld world_;
+  RandomStream spoils_{{.seed = options_.seed, .round = 4, .purpose = Purpose::faults}};
   int faults_ = 0;
   int kills_ = 0;
   bool lossy_ = false;

@@ -153,64 +153,6 @@ TEST_CASE("epochs: a straggler is left out of one chunk only") {
   CHECK(mean->parts[1].who.size() == 3);
 }
 
-TEST_CASE("epochs: a node with another learning rate is found before anybody steps") {
-  EpochWorld world({.seed = 5, .founders = {"a", "b", "c"}});
-  world.start("a");
-  world.start("b");
-  world.start("c", 0.25);
-  CHECK_THROWS_WITH_AS(world.run(kLong), doctest::Contains("rates or settings"), Violated);
-  CHECK(world.committed() == 0);
-}
-
-namespace {
-
-/// Three nodes, of which c has another learning rate, have the mean of the first step, and hear of
-/// no other's; then a dies. What is said after that is lost where `lost` says so.
-void lose_eldest_with_mean(const EpochWorld::Lost& lost) {
-  EpochWorld world({.seed = 5, .founders = {"a", "b", "c"}});
-  world.start("a");
-  world.start("b");
-  world.start("c", 0.25);
-  world.lose([](const Process&, const std::string&, const EpochMessage& message) {
-    return is<HaveMessage>(message);
-  });
-  world.run(EpochTime(3'000));
-  REQUIRE(world.committed() == 0);
-  REQUIRE(!world.at("b").member->wants_gradient());
-  world.kill(world.at("a"), false);
-  world.lose(lost);
-  world.run(kLong);
-}
-
-}  // namespace
-
-TEST_CASE("epochs: a node with another learning rate is found where the mean would be carried") {
-  CHECK_THROWS_WITH_AS(lose_eldest_with_mean({}), doctest::Contains("rates or settings"), Violated);
-}
-
-TEST_CASE("epochs: a node with another learning rate is found as it lacks the carried mean") {
-  EpochWorld world({.seed = 5, .founders = {"a", "b", "c"}});
-  world.start("a");
-  world.start("b");
-  world.start("c", 0.25);
-  const auto is_have = [](const Process&, const std::string&, const EpochMessage& message) {
-    return is<HaveMessage>(message);
-  };
-  world.lose(is_have);
-  world.run(EpochTime(3'000));
-  REQUIRE(world.at("c").member->epoch() == 1);
-  world.lose([&](const Process& from, const std::string& to, const EpochMessage& message) {
-    return is_have(from, to, message) || (from.name == "c" && is<PromiseMessage>(message));
-  });
-  world.suspect(world.at("a"), world.at("b"));  // c stays a member, of which nothing is known
-  world.run(EpochTime(3'000), [&] { return world.carried() > 0; });
-  REQUIRE(world.at("c").member->members().size() == 3);
-  world.suspect_exactly();
-  world.lose({});
-  CHECK_THROWS_WITH_AS(world.run(kLong), doctest::Contains("rates or settings"), Violated);
-  CHECK(world.committed() == 0);
-}
-
 TEST_CASE("epochs: of the last two the elder goes on alone, and the younger never") {
   for (const bool elder_dies : {false, true}) {
     EpochWorld world = running({"a", "b"});

@@ -73,7 +73,8 @@ class EpochWorld {
     /// Bytes that reach a node which is no founder in a millisecond, from all together; 0: all come
     /// at once.
     double newcomer_rate = 0;
-    Round begin = 0;  ///< nodes begin with models of so many steps, or two fewer, or with none
+    bool spoils = false;  ///< models of members are spoilt now and then
+    Round begin = 0;      ///< nodes begin with models of so many steps, or two fewer, or with none
   };
   /// A gradient that is given in parts.
   struct Draft {
@@ -94,6 +95,7 @@ class EpochWorld {
     Round step = 0;
     Epoch epoch = 0;
     bool wanted = false;
+    bool odd = false;  ///< it may differ from the others, and be put out or end for it
     std::vector<float> at_wanted;
   };
   using Key = std::pair<std::string, sites::Incarnation>;
@@ -122,10 +124,12 @@ class EpochWorld {
   void pass(EpochTime time) { now_ += time; }
 
   /// Starts a process; all others hear of it.
-  Process& start(const std::string& name, double learning_rate = 0.125) {
+  Process& start(const std::string& name, double learning_rate = 0.125,
+                 std::uint64_t schedule = 0) {
     auto process = std::make_unique<Process>();
     process->name = name;
     process->incarnation = ++incarnations_;
+    process->odd = learning_rate != 0.125 || schedule != 0;
     process->x = start_;
     process->member = std::make_unique<EpochMember>(
         sites::EpochSetup{.name = name,
@@ -137,6 +141,7 @@ class EpochWorld {
                           .layout = {},
                           .step_rule = rule(),
                           .learning_rate = learning_rate,
+                          .step_settings = [schedule](Round) { return schedule; },
                           .compressor = make_compressor(options_.compressor, ContractKind::any),
                           .seed = 3,
                           .grace = options_.grace,
@@ -191,6 +196,24 @@ class EpochWorld {
     processes_.erase(key);
     tell_peers();
   }
+  /// A bit of a node's model flips, as where its memory fails.
+  void spoil(Process& process) {
+    process.x[0] = process.x[0] == 1 ? 2 : 1;
+    process.at_wanted = process.x;
+    process.odd = spoilt_ = true;
+    spoilt_ids_.insert(process.member->self());
+  }
+  /// Whether a node runs whose model differs from the run's.
+  bool has_spoilt() {
+    return std::ranges::any_of(
+        all(), [&](const Process* one) { return spoilt_ids_.contains(one->member->self()); });
+  }
+  /// Nodes that have ended as they, or others of their epoch, differ: why, by name.
+  const std::map<std::string, std::string>& ended() const { return ended_; }
+  /// What a node says is another thing for some.
+  using Forge =
+      std::function<void(const Process& from, const std::string& to, sites::EpochMessage& message)>;
+  void forge(Forge forge) { forge_ = std::move(forge); }
   /// From now on `a` hears nothing of `b`.
   void block(const Process& from, const Process& to) {
     blocked_.insert({{from.name, from.incarnation}, {to.name, to.incarnation}});
@@ -520,8 +543,12 @@ class EpochWorld {
     const Key key{process.name, process.incarnation};
     for (sites::EpochParcel& parcel : process.member->released()) {
       const Key to{parcel.name, parcel.incarnation};
-      const sites::EpochMessage message = *sites::parse_epoch(parcel.bytes());
+      sites::EpochMessage message = *sites::parse_epoch(parcel.bytes());
       check_told(process, message);
+      if (forge_) {
+        forge_(process, parcel.name, message);
+        parcel = {parcel.name, parcel.incarnation, encode(message), {}};
+      }
       const bool lost = lost_ && lost_(process, parcel.name, message);
       auto& queue = queues_[{key, to}];
       // A channel takes no long message that waits in it already.
@@ -534,9 +561,46 @@ class EpochWorld {
         }
       }
     }
+    if (process.member->standing() == EpochStanding::failed && may_end(process)) {
+      ended_[process.name] = process.member->fault().message();
+      kill(process, false);
+      return;
+    }
     look(process);
     if (process.member->standing() == EpochStanding::left) {
       kill(process, false);
+    }
+  }
+  /// Whether a node may end by a fault: it is odd, or it is in an epoch with odd ones of which
+  /// nobody can tell who is right.
+  bool may_end(const Process& process) {
+    const EpochMember& member = *process.member;
+    const auto odd = static_cast<std::size_t>(
+        std::ranges::count_if(member.members(), [&](const EpochNode& node) {
+          const Process* one = by_id(node);
+          return spoilt_ids_.contains(node) || ended_.contains(node.name) || one == nullptr ||
+                 one->odd;
+        }));
+    const bool tie = member.fault().message().find("more than half") != std::string::npos &&
+                     2 * odd >= member.members().size();
+    return process.odd || tie;
+  }
+  /// Only members that are odd are put out as unequal, unless they are as many as half: a newcomer
+  /// may have copied a model that was spoilt.
+  void check_unequal(const std::string& who, Epoch epoch, const EpochValue& value) {
+    const auto is_odd = [&](const EpochNode& node) {
+      const auto found = processes_.find({node.name, node.incarnation});
+      return spoilt_ids_.contains(node) || found == processes_.end() || found->second->odd;
+    };
+    const auto before = decided_.find(epoch - 1);
+    if (before == decided_.end() || 2 * std::ranges::count_if(before->second.members, is_odd) >=
+                                        std::ssize(before->second.members)) {
+      return;
+    }
+    for (const EpochNode& node : value.unequal) {
+      if (!is_odd(node)) {
+        throw Violated(who + node.name + " is put out as unequal, and is not");
+      }
     }
   }
   /// Nobody tells another end of an epoch than the one that was decided.
@@ -559,6 +623,7 @@ class EpochWorld {
       if (known->second != value) {
         throw Violated(who + "epoch " + std::to_string(epoch) + " ends in two ways");
       }
+      check_unequal(who, epoch, value);
       const auto before = decided_.find(epoch - 1);
       if (news && epoch > 0 && before != decided_.end() && before->second.base > value.base) {
         throw Violated(who + "the base goes back");
@@ -652,7 +717,14 @@ class EpochWorld {
     if (wanted && !process.wanted) {
       process.at_wanted = process.x;
       const auto model = models_.find(process.member->step());
-      if (model == models_.end() || model->second != process.x) {
+      const EpochNode id = process.member->self();
+      const bool right = model != models_.end() && model->second == process.x;
+      if (!right && spoilt_ &&
+          process.member->begun() > begun_) {  // a newcomer that has copied a model that is spoilt
+        process.odd = true;
+        spoilt_ids_.insert(id);
+      }
+      if (!right && !spoilt_ids_.contains(id)) {
         throw Violated(who + "parameters are not those of the run after step " +
                        std::to_string(process.member->step()));
       }
@@ -679,6 +751,10 @@ class EpochWorld {
   std::set<std::pair<Key, Key>> blocked_;
   std::map<std::string, std::vector<std::byte>> votes_;  ///< what founders have written
   Lost lost_;
+  Forge forge_;
+  bool spoilt_ = false;  ///< some model was
+  std::set<EpochNode> spoilt_ids_;
+  std::map<std::string, std::string> ended_;
   sites::Incarnation incarnations_ = 0;
   std::map<Epoch, EpochValue> decided_;
   std::map<Round, sites::StepMean> committed_;

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/xxh3.h>
+#include <sotto/sites/epochs/state_copy.h>
 #include <sotto/sites/epochs/state_fetch.h>
 
 namespace sotto::test::state_fetch_test {
@@ -23,12 +24,23 @@ const EpochNode kDonor{"a", 1, 0};
 
 /// A fetch that has heard of a donor that pauses at step 7, and wants its copy.
 StateFetch wanting(std::size_t most_bytes) {
-  StateFetch fetch(most_bytes);
+  StateFetch fetch(most_bytes, most_bytes);
   fetch.hear(kDonor, {.step = 7, .oldest = 5}, EpochTime(0));
   fetch.choose(EpochTime(0), EpochTime(1'000));
   fetch.choose(EpochTime(1), EpochTime(1'000));
   REQUIRE(fetch.wanted() == Round{7});
   return fetch;
+}
+
+/// A state of these bytes, which must stay where they are.
+LiveState state(Round step, const std::vector<std::byte>& bytes) {
+  return {.step = step,
+          .bytes = bytes.size(),
+          .root = xxh3_128(bytes),
+          .part = [&bytes](std::size_t first, std::size_t count, std::vector<std::byte>& part) {
+            const auto from = std::span(bytes).subspan(first, count);
+            part.insert(part.end(), from.begin(), from.end());
+          }};
 }
 
 std::vector<std::uint32_t> places(const std::vector<StateFetch::Request>& requests) {
@@ -50,7 +62,7 @@ TEST_CASE("epochs: a copy is whole with its last piece, whatever their order") {
   for (std::size_t k = 0; k < bytes.size(); ++k) {
     bytes[k] = static_cast<std::byte>(k);
   }
-  copy.take(7, bytes, 10, EpochTime(0));
+  copy.begin(state(7, bytes), 10, EpochTime(0));
   for (std::uint32_t k = 10; k-- > 0;) {
     const auto piece = copy.piece({7, k}, EpochTime(0));
     REQUIRE(piece);
@@ -86,7 +98,8 @@ TEST_CASE("epochs: a newcomer fetches the newest copy that is offered, unless it
 TEST_CASE("epochs: a copy is offered for a while, and fetched on after that") {
   StateCopy copy;
   CHECK_FALSE(copy.offered(EpochTime(0)));
-  copy.take(7, std::vector<std::byte>(95), 10, EpochTime(100));
+  const std::vector<std::byte> bytes(95);
+  copy.begin(state(7, bytes), 10, EpochTime(100));
   CHECK(copy.offered(EpochTime(99) + StateCopy::kOffered) == Round{7});
   CHECK(copy.piece({7, 0}, EpochTime(99) + StateCopy::kOffered));
   CHECK_FALSE(copy.offered(EpochTime(100) + StateCopy::kOffered));
