@@ -25,6 +25,7 @@ ElasticConnections::ElasticConnections(const ElasticOptions& options, std::strin
            .key = options.roster.key.node_keys(options.name).public_key}})) {}
 
 Status ElasticConnections::open() {
+  close();  // what a call that threw has left
   auto roster =
       std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen, incarnation_,
                                   SiteFolder::life_by_clock(), list_, settings_, RosterReach::all);

@@ -65,6 +65,9 @@ bool StateFetch::take(const EpochNode& from, const PieceMessage& piece, EpochTim
   if (piece.step != wanted_ || done_) {
     return false;
   }
+  if (!donors_.contains(from) && !asked_nodes_.contains(from)) {
+    return false;
+  }
   // A donor that was given up and forgotten may have been slow: what it sends is as good.
   const auto donor = donors_.try_emplace(from, Donor{.step = piece.step}).first;
   donor->second.heard = now;
@@ -173,6 +176,7 @@ std::vector<StateFetch::Request> StateFetch::ask(EpochTime now) {
     }
     if (!pieces_.contains(index)) {
       under_way_[index] = {*donor, now, first};
+      asked_nodes_.insert(*donor);
       requests.push_back({*donor, index});
     }
   }

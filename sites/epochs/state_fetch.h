@@ -118,6 +118,7 @@ class StateFetch {
     bytes_ = 0;
     pieces_.clear();
     under_way_.clear();
+    asked_nodes_.clear();
     again_.clear();
   }
   /// Pieces whose `(donor, when it was asked)` is lost are to be asked for again.
@@ -154,6 +155,7 @@ class StateFetch {
   std::map<std::uint32_t, std::vector<std::byte>> pieces_;
   std::set<EpochNode> givers_;
   std::map<std::uint32_t, UnderWay> under_way_;
+  std::set<EpochNode> asked_nodes_;  ///< of which a piece of the wanted copy was asked
   /// Pieces below asked_ that are to be asked for again, and when they were asked for first.
   std::map<std::uint32_t, EpochTime> again_;
   std::size_t window_ = kFirstWindow;  ///< pieces that may be under way

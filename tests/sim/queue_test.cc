@@ -32,7 +32,7 @@ double gathered_s(const Platform& platform, std::uint64_t bytes,
   EventQueue queue;
   Network network(platform, model, 1, queue);
   for (Rank sender = 1; sender < platform.hosts(); ++sender) {
-    network.send(network.connect(sender, 0), bytes);
+    network.send(network.connect(platform, sender, 0), bytes);
   }
   for (Rank sender = 1; sender < platform.hosts(); ++sender) {
     REQUIRE(network.step());
@@ -50,7 +50,7 @@ double share_of_link(double queue_bytes) {
   platform.set_route(1, 0, {platform.add_link({.bytes_per_s = 1.25e6, .latency = 20 * kMs})});
   EventQueue queue;
   Network network(platform, NetworkModel::linux_tcp(), 1, queue);
-  const ConnectionId connection = network.connect(0, 1);
+  const ConnectionId connection = network.connect(platform, 0, 1);
   constexpr std::uint64_t kBytes = 2'000'000;
   network.send(connection, kBytes);  // slow start, and the losses at its end
   REQUIRE(network.step());
@@ -138,7 +138,7 @@ TEST_CASE("whatever the queues, all messages arrive, once each and in order, als
         if (from == to) {
           continue;
         }
-        const ConnectionId id = network.connect(from, to);
+        const ConnectionId id = network.connect(platform, from, to);
         due.emplace_back();
         for (int i = 0; i < 3; ++i) {
           due.back().push_back(static_cast<std::uint64_t>(figure(1, 50'000)));

@@ -13,6 +13,7 @@ RobustAverage::RobustAverage(std::string rule, std::span<const float> x, const O
 
 void RobustAverage::expect(std::size_t neighbours) {
   neighbours_ = neighbours;
+  models_.clear();  // views of what is received
   rule_ = nullptr;
   received_.assign(neighbours, {});
 }

@@ -77,6 +77,8 @@ TEST_CASE("epochs: the piece of a donor that was given up and forgotten counts")
   REQUIRE(fetch.ask(EpochTime(5'000)).size() == 1);
   fetch.forget([](const EpochNode&, EpochTime) { return true; });
   REQUIRE(fetch.donors().empty());
+  const EpochNode never_asked{"b", 1, 0};
+  CHECK_FALSE(fetch.take(never_asked, {7, xxh3_128(bytes), 1, 0, bytes}, EpochTime(19'000)));
   CHECK(fetch.take(kDonor, {7, xxh3_128(bytes), 1, 0, bytes}, EpochTime(20'000)));
   CHECK(fetch.donors().at(kDonor).heard == EpochTime(20'000));
   CHECK(fetch.finish() == bytes);
