@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/check.h>
 #include <sotto/compress/none.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -327,10 +328,8 @@ Status ReplicaExchange::load(ByteReader& in) {
         Fault::malformed,
         fmt::format("checkpoint has replicas of {} neighbours where there are {}", count, held_)};
   }
+  check(shared_ == nullptr, "a simulation that shares replicas loads no checkpoint");
   for (Replica& replica : std::span(pool_).first(held_)) {
-    if (std::exchange(replica.shared, nullptr) != nullptr) {
-      replica.model = node_.vector();
-    }
     if (Status status = load_replica(in, replica); !status.ok()) {
       return status;
     }

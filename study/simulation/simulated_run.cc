@@ -330,6 +330,11 @@ void check_sampling(const Scenario& scenario, const TrainPlan& plan) {
         "clients are drawn for each exchange (capacity.draw = \"each-exchange\"), which needs one "
         "model that all nodes have afterwards: only allreduce has it");
   }
+  if (scenario.sampling.clients != nullptr && plan.run.optimizer.placed) {
+    throw Error(
+        "clients are drawn for each exchange (capacity.draw = \"each-exchange\"), which needs one "
+        "model that all nodes have afterwards: experts at nodes are at one each");
+  }
 }
 
 int gradient_threads(std::uint64_t asked) {
