@@ -12,6 +12,7 @@
 #include <sotto/optim/exchange/chunks.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/attack.h>
+#include <sotto/optim/step_rules/by_tensor.h>
 #include <sotto/optim/wrappers/bucketed.h>
 #include <sotto/topology/node_groups.h>
 #include <sotto/topology/registry.h>
@@ -89,6 +90,19 @@ struct SentModel {
   ParameterLayout layout;                    ///< empty: one tensor
 };
 
+/// The step rule of what a node exchanges of a model.
+std::unique_ptr<StepRule> step_rule_of(const OptimizerOptions& options,
+                                       const ParameterLayout& whole, const Ops& ops) {
+  if (options.own_step_rule) {
+    return options.own_step_rule();
+  }
+  if (!options.placed) {
+    return make_step_rule(options.step_rule, ops);
+  }
+  const auto common = options.placed->stepped(dimension_of(whole), options.rank).common;
+  return make_step_rule_of_part(options.step_rule, whole, tensors_of_parts(whole, common), ops);
+}
+
 }  // namespace
 
 std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& options) {
@@ -142,8 +156,7 @@ AlgorithmSetup make_algorithm_setup(const OptimizerOptions& options, std::span<f
   if (options.codec_threads != 1) {
     setup.compressor->set_workers(make_workers(options.codec_threads));
   }
-  setup.step_rule =
-      options.own_step_rule ? options.own_step_rule() : make_step_rule(options.step_rule, ops);
+  setup.step_rule = step_rule_of(options, setup.layout, ops);
   setup.communication_interval = options.communication_interval;
   if (options.outer_step_rule) {
     setup.outer_step_rule = make_outer_step_rule(*options.outer_step_rule, ops);

@@ -1,13 +1,16 @@
 #include <sotto/trainers/placed_model.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/comm/store.h>
 #include <sotto/optim/registry.h>
+#include <sotto/optim/step_rules/by_tensor.h>
 #include <sotto/trainers/optimizer_options.h>
 
 namespace sotto {
@@ -32,6 +35,33 @@ void require_mean_of_gradients(const OptimizerOptions& options) {
            "it makes steps of its own kind of what all nodes send, and an expert with " +
                mention("experts_at", kAtNodes) +
                " is stepped by one node; take allreduce, qmean, sharded, ef21 or onebit-adam");
+  }
+}
+
+/// Some algorithms make local steps of their own accord, up to so many of them.
+void require_exchange_in_each_round(const OptimizerOptions& options) {
+  constexpr std::string_view kLimit = "local_step_limit";
+  const Hyperparameters given = parse_algorithm(options.algorithm).hyperparameters;
+  const auto limit = std::ranges::find(given.table(), kLimit, &Hyperparameter::setting);
+  const bool steps_alone = limit != given.table().end() && given.has(limit->needs) &&
+                           given.optional_count(limit->key).value_or(1) > 1;
+  if (steps_alone) {
+    refuse("algorithm", options.algorithm,
+           "its nodes make steps of their own between exchanges, and an expert with " +
+               mention("experts_at", kAtNodes) + " takes rows of all nodes in every step; give " +
+               mention(kLimit, "1") + ", or take onebit-adam");
+  }
+}
+
+/// The nodes bring their own tensors together as one value of the store.
+void require_room_in_store(const PlacedModel& placed, int nodes) {
+  const std::size_t parameters = size_of_parts(placed.everyones());
+  constexpr std::size_t kMost = kMostStoreValueBytes / sizeof(float);
+  if (nodes > 1 && parameters > kMost) {
+    refuse("experts_at", kAtNodes,
+           fmt::format("experts have {} parameters together, and nodes bring {} together at most; "
+                       "take fewer experts, or smaller ones",
+                       parameters, kMost));
   }
 }
 
@@ -66,6 +96,8 @@ SteppedTensors PlacedModel::stepped(std::size_t parameters, Rank rank) const {
 
 void check_placed(const OptimizerOptions& options) {
   require_mean_of_gradients(options);
+  require_exchange_in_each_round(options);
+  require_room_in_store(*options.placed, options.nodes);
   const auto refuse_beside = [](bool given, std::string_view setting, std::string_view why) {
     if (given) {
       throw Error("experts_at", mention("experts_at", kAtNodes) + " does not go with " +
@@ -74,6 +106,8 @@ void check_placed(const OptimizerOptions& options) {
   };
   refuse_beside(options.privacy.has_value(), "privacy_epsilon",
                 "noise is put on gradients, and the rows that go to experts tell of the data");
+  refuse_beside(std::isfinite(options.step_rule.clip_norm), "clip_norm",
+                "each node steps on a part of the model alone, and clipping goes by all of it");
   refuse_beside(options.communication_interval > 1, "communication_interval",
                 "an expert has one owner, who steps it in every round");
   refuse_beside(options.outer_step_rule.has_value() || options.outer_after_mixing,
@@ -108,8 +142,10 @@ std::unique_ptr<Algorithm> make_node_algorithm(const OptimizerOptions& options,
                                 .seed = setup.seed,
                                 .run_id = setup.run_id};
   SteppedTensors stepped = placed.stepped(setup.parameters.size(), setup.rank);
+  auto own_rule = make_step_rule_of_part(options.step_rule, setup.layout,
+                                         tensors_of_parts(setup.layout, stepped.own));
   auto parts = std::make_unique<OwnTensors>(options.algorithm, std::move(setup), std::move(stepped),
-                                            make_step_rule(options.step_rule), warnings);
+                                            std::move(own_rule), warnings);
   return std::make_unique<ProgramGradient>(program, placed.build, kAxis, std::move(parts),
                                            placed.settings);
 }

@@ -3,7 +3,8 @@
 //
 // Its gradient is made by a program (groups/program.h), whose nodes exchange rows within a step.
 // The gradients that are handed over begin a round and are otherwise ignored. Tensors that lie at
-// one node are stepped there alone, by the step rule; the others go by the optimizer's algorithm
+// one node are stepped there alone, by the step rule, whose selectors of tensors are judged on the
+// whole model (make_step_rule_of_part); the others go by the optimizer's algorithm
 // (optim/wrappers/own_tensors.h). Each node's parameters are the whole model, of which the tensors
 // of other nodes are out of date until the nodes bring them together: an optimizer does before
 // models are averaged, and a whole run (run.h) also before they are saved.
@@ -44,7 +45,8 @@ struct PlacedModel {
 
 /// Throws Error (field "experts_at" or that of the other setting) for options that go with no model
 /// of which nodes have tensors of their own: algorithms that mix whole models, or steps of their
-/// own kind, local steps, groups, weights, privacy, attacks, accelerators.
+/// own kind, clipping, local steps, groups, weights, privacy, attacks, accelerators; and for own
+/// tensors that are more than a value of the store. options.placed must be one.
 void check_placed(const OptimizerOptions& options);
 
 /// The algorithm of a node, which has `setup` (make_algorithm_setup): that of a PlacedModel where

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -29,26 +28,32 @@ RowRoom room_of(const GroupMember& member, const ExpertOptions& options, std::si
   if (options.tokens < 1) {
     refuse("tokens", "0", "say how many tokens a node has in a round at most");
   }
+  const std::size_t capacity = rows_to_expert(options, choices);
+  if (capacity > kMostRowsToExpert) {
+    refuse("tokens", fmt::format("{}", options.tokens),
+           fmt::format("an expert would take {} of them, and {} are the most: give fewer, or a "
+                       "smaller capacity",
+                       capacity, kMostRowsToExpert));
+  }
+  return {.width = options.width,
+          .slots = experts_a_node(member, options.experts),
+          .capacity = capacity};
+}
+
+}  // namespace
+
+std::size_t rows_to_expert(const ExpertOptions& options, std::size_t choices) {
+  if (options.capacity == 0) {
+    return options.tokens;
+  }
   const auto all = static_cast<double>(options.tokens);
   // A factor such as 1.1 is a little more in double, and must not round a whole number up.
   constexpr double kRounding = 1e-12;
   const std::size_t counted = options.capacity_by == CapacityBy::one ? 1 : choices;
   const double fits = std::ceil(options.capacity * static_cast<double>(counted) * all /
                                 static_cast<double>(options.experts) * (1 - kRounding));
-  const double capacity = options.capacity == 0 ? all : std::min(all, fits);
-  constexpr double kMostRows = std::numeric_limits<std::uint16_t>::max();
-  if (capacity > kMostRows) {
-    refuse("tokens", fmt::format("{}", options.tokens),
-           fmt::format("an expert would take {} of them, and {} are the most: give fewer, or a "
-                       "smaller capacity",
-                       capacity, kMostRows));
-  }
-  return {.width = options.width,
-          .slots = experts_a_node(member, options.experts),
-          .capacity = static_cast<std::size_t>(capacity)};
+  return static_cast<std::size_t>(std::min(all, fits));
 }
-
-}  // namespace
 
 ExpertExchange::ExpertExchange(const GroupMember& member, const ExpertOptions& options)
     : node_(member.node),

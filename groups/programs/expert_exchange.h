@@ -40,6 +40,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -70,6 +71,12 @@ struct ExpertOptions {
   std::string gradient_compressor =
       "none";  ///< compressor of gradients (Carried::activation_gradient)
 };
+
+/// The most rows that a node can send to an expert in a round.
+inline constexpr std::size_t kMostRowsToExpert = std::numeric_limits<std::uint16_t>::max();
+/// The rows of a node that an expert takes, C, where each token has so many choices; they may be
+/// more than can be sent. The capacity must be finite and not below 0.
+std::size_t rows_to_expert(const ExpertOptions& options, std::size_t choices);
 
 class ExpertExchange {
  public:

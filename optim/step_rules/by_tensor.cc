@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include <sotto/base/check.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -37,8 +38,16 @@ RulesByTensor::RulesByTensor(StepRuleSpec spec, const StepRuleOptions& options, 
   add(*spec_.info, common);
 }
 
+RulesByTensor::RulesByTensor(StepRuleSpec spec, const StepRuleOptions& options, const Ops& ops,
+                             RulesOfPart part)
+    : RulesByTensor(std::move(spec), options, ops) {
+  part_ = std::move(part);
+}
+
 void RulesByTensor::resize(const ParameterLayout& layout) {
-  const auto numbers = rule_of_each(spec_.selectors, layout, "step_rule");
+  const auto numbers =
+      part_ ? part_->of_tensors : rule_of_each(spec_.selectors, layout, "step_rule");
+  check(numbers.size() == layout.size(), "each tensor of a part of a model has a rule");
   std::vector<ParameterLayout> own(rules_.size());
   runs_.clear();
   for (std::size_t i = 0; i < layout.size(); ++i) {
@@ -51,7 +60,10 @@ void RulesByTensor::resize(const ParameterLayout& layout) {
     append(own[rule], layout[i]);
   }
   for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
-    rules_[rule]->resize(own[rule]);
+    const bool all_elsewhere = own[rule].empty() && part_ && part_->elsewhere[rule];
+    if (!all_elsewhere) {  // a rule without tensors in the whole model may be a mistake
+      rules_[rule]->resize(own[rule]);
+    }
   }
 }
 
@@ -123,6 +135,27 @@ Status RulesByTensor::load(ByteReader& in) {
     }
   }
   return status;
+}
+
+std::unique_ptr<StepRule> make_step_rule_of_part(const StepRuleOptions& options,
+                                                 const ParameterLayout& whole,
+                                                 std::span<const std::size_t> tensors,
+                                                 const Ops& ops) {
+  check_step_rule_options(options);
+  StepRuleSpec spec = parse_step_rule(options.rule);
+  if (spec.selected.empty()) {
+    return make_step_rule(options, ops);
+  }
+  const auto rules = rule_of_each(spec.selectors, whole, "step_rule");
+  RulesOfPart part = {.of_tensors = {}, .elsewhere = std::vector(spec.selected.size() + 1, false)};
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (std::ranges::binary_search(tensors, i)) {
+      part.of_tensors.push_back(rules[i]);
+    } else {
+      part.elsewhere[rules[i]] = true;
+    }
+  }
+  return std::make_unique<RulesByTensor>(std::move(spec), options, ops, std::move(part));
 }
 
 }  // namespace sotto

@@ -9,14 +9,24 @@
 
 namespace sotto {
 
-ParameterLayout layout_of_parts(const ParameterLayout& whole, std::span<const Chunk> parts) {
-  ParameterLayout layout;
+std::vector<std::size_t> tensors_of_parts(const ParameterLayout& whole,
+                                          std::span<const Chunk> parts) {
+  std::vector<std::size_t> numbers;
   for (const Chunk& part : parts) {
-    for (const ParameterBlock& block : whole) {
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      const ParameterBlock& block = whole[i];
       if (block.offset >= part.offset && block.offset + block.size <= part.offset + part.size) {
-        append_block(layout, block.name, block.shape);
+        numbers.push_back(i);
       }
     }
+  }
+  return numbers;
+}
+
+ParameterLayout layout_of_parts(const ParameterLayout& whole, std::span<const Chunk> parts) {
+  ParameterLayout layout;
+  for (const std::size_t number : tensors_of_parts(whole, parts)) {
+    append_block(layout, whole[number].name, whole[number].shape);
   }
   check(dimension_of(layout) == size_of_parts(parts), "parts of a model are whole tensors");
   return layout;

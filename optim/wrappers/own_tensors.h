@@ -12,6 +12,7 @@
 // Bytes a round: the algorithm's, of the common tensors.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ struct SteppedTensors {
   std::vector<Chunk> own;     ///< parameters of those of this node alone
 };
 
+/// The numbers of the tensors that these parts of a model consist of, in the parts' order.
+std::vector<std::size_t> tensors_of_parts(const ParameterLayout& whole,
+                                          std::span<const Chunk> parts);
 /// The layout of these parts of a model, put one behind the other; they are whole tensors.
 ParameterLayout layout_of_parts(const ParameterLayout& whole, std::span<const Chunk> parts);
 /// The elements of all parts together.
@@ -44,8 +48,8 @@ void write_parts(std::span<const Chunk> parts, std::span<const float> values,
 class OwnTensors final : public Algorithm {
  public:
   /// `spec` and `setup` are those of the algorithm (make_algorithm), but that parameters and layout
-  /// are the whole model's. `own_rule` steps the own tensors. `warnings` may be null. Throws Error
-  /// as make_algorithm.
+  /// are the whole model's; its step rule is for the common tensors, and `own_rule` for the own
+  /// ones (make_step_rule_of_part). `warnings` may be null. Throws Error as make_algorithm.
   OwnTensors(std::string_view spec, AlgorithmSetup setup, SteppedTensors stepped,
              std::unique_ptr<StepRule> own_rule, std::vector<std::string>* warnings);
 

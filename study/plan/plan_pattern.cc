@@ -9,6 +9,7 @@
 #include <sotto/base/check.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/exchange.h>
 #include <sotto/base/frame.h>
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
@@ -58,13 +59,18 @@ class Overheard final : public ForwardingAlgorithm {
   }
 
  private:
+  /// Whether a program (groups/program.h) has posted an exchange, and its phase there: programs and
+  /// algorithms count phases from 0.
+  using Step = std::pair<bool, std::uint16_t>;
+
   /// Writes down an exchange. That of a bucket goes with those of the others in the
   /// same phase: what passes between two nodes stands as one frame.
   void note(const Exchange& out) {
     auto& exchanges = rounds_[begun_ - 1].*place_;
-    auto phase = cut_ ? std::ranges::find(phases_, out.tag.phase) : phases_.end();
+    const Step step = {out.tag.bucket >= kMostBuckets, out.tag.phase};
+    auto phase = cut_ ? std::ranges::find(phases_, step) : phases_.end();
     if (phase == phases_.end()) {
-      phase = phases_.insert(phase, out.tag.phase);
+      phase = phases_.insert(phase, step);
     }
     const auto number = static_cast<std::size_t>(phase - phases_.begin());
     exchanges.resize(std::max(exchanges.size(), number + 1));
@@ -102,8 +108,8 @@ class Overheard final : public ForwardingAlgorithm {
   std::vector<PlannedRound>& rounds_;
   std::size_t begun_ = 0;
   std::vector<PlannedExchange> PlannedRound::*place_ = &PlannedRound::before;
-  const bool cut_;                     ///< the exchange is cut into buckets
-  std::vector<std::uint16_t> phases_;  ///< phases of this place's exchanges, in their order
+  const bool cut_;            ///< the exchange is cut into buckets
+  std::vector<Step> phases_;  ///< phases of this place's exchanges, in their order
 };
 
 }  // namespace

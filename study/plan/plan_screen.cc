@@ -38,8 +38,8 @@ constexpr Round kShortestStreamed = 2 * kFragments;
 
 /// Settings of a run that decide what is exchanged, and when.
 constexpr std::string_view kOfExchanges[] = {
-    "algorithm", "compressor", "topology", "communication-interval",
-    "fragments", "sync-delay", "sync-mix"};
+    "algorithm", "compressor", "topology",   "communication-interval",
+    "lazy",      "fragments",  "sync-delay", "sync-mix"};
 
 /// Whether a setting is of the outer rule, which steps where nodes exchange.
 bool of_outer_rule(const RunSetting& setting) { return setting.name.starts_with("outer-"); }
@@ -110,6 +110,13 @@ void add_if_shorter(Candidate candidate, double seconds, std::vector<Candidate>&
   if (candidate.predicted_seconds_per_round < kShorter * seconds) {
     found.push_back(std::move(candidate));
   }
+}
+
+/// The variations that go with these options: where experts lie at nodes, these need each other's
+/// rows in every step, and alike (check_placed).
+Variations fitting(const OptimizerOptions& options, Variations variations) {
+  return options.placed ? Variations{.rules = variations.rules, .tied = variations.tied}
+                        : std::move(variations);
 }
 
 /// The candidate with its time by the model, if its exchange is cut so.
@@ -217,7 +224,11 @@ void Screen::add_ways(const MoreSettings& settings, Round first, const Proposal&
 void Screen::add_rules(const Proposal& proposal, const AlgorithmInfo& info,
                        const Variations& variations, std::size_t count,
                        std::vector<Candidate>& found) {
+  const std::string_view only = info.step_rules.only;
   for (const StepRuleInfo* rule : variations.rules) {
+    if (!only.empty() && only != rule->name) {
+      continue;
+    }
     MoreSettings settings = {{"step-rule", std::string(rule->name)}};
     for (const RunSetting& rate : rate_of(*rule, scenario_)) {
       settings.push_back(rate);
@@ -278,9 +289,10 @@ Candidate Screen::candidate_of(const Proposal& proposal, const TrainPlan& plan,
   return made;
 }
 
-std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& variations) {
+std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& wanted) {
   const TrainPlan plan = make_train_plan(options_of(scenario_, proposal.run));
   const OptimizerOptions& options = plan.run.optimizer;
+  const Variations variations = fitting(options, wanted);
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
   const bool to_all = info.graph == GraphNeed::any;
   require_few(to_all, scenario_.nodes);

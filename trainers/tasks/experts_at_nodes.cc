@@ -19,6 +19,18 @@
 namespace sotto {
 namespace {
 
+/// How rows of batches of so many examples go to the experts of layer l.
+ExpertOptions options_of_layer(const Transformer& model, std::size_t l, std::size_t examples,
+                               const ExpertsAtNodes& how) {
+  return {.experts = model.experts(l).experts(),
+          .width = model.width(),
+          .tokens = examples * model.positions(),
+          .gate = "prototypes:1",
+          .capacity = how.capacity,
+          .compressor = how.compressor,
+          .gradient_compressor = how.compressor};
+}
+
 /// One layer of experts, of which this node has some.
 struct ExpertLayer {
   ExpertLayer(const GroupMember& member, const ExpertOptions& options)
@@ -84,14 +96,8 @@ ExpertProgram::ExpertProgram(const ProgramNode& node, std::unique_ptr<Supervised
       reached_(model_.layers()),
       gradient_(x_.size()) {
   for (std::size_t l = 0; l < model_.layers(); ++l) {
-    layers_.push_back(std::make_unique<ExpertLayer>(
-        node.member("expert"), ExpertOptions{.experts = mlp(l).experts(),
-                                             .width = model_.width(),
-                                             .tokens = examples * model_.positions(),
-                                             .gate = "prototypes:1",
-                                             .capacity = how.capacity,
-                                             .compressor = how.compressor,
-                                             .gradient_compressor = how.compressor}));
+    layers_.push_back(std::make_unique<ExpertLayer>(node.member("expert"),
+                                                    options_of_layer(model_, l, examples, how)));
     layers_.back()->inside.resize(exchange(l).own_experts());
   }
   list_stages();
@@ -257,6 +263,19 @@ void check_rows(const ExpertsAtNodes& how) {
   }
 }
 
+/// Throws Error where an expert would take more rows of a batch than a node can send it.
+void check_room(const Transformer& model, std::size_t examples, const ExpertsAtNodes& how) {
+  const ExpertOptions layer = options_of_layer(model, 0, examples, how);
+  const std::size_t choices = ExpertGate(layer.gate, layer.experts).choices();
+  if (const std::size_t rows = rows_to_expert(layer, choices); rows > kMostRowsToExpert) {
+    refuse("batch", fmt::format("{}", examples),
+           fmt::format("an expert takes up to {} of a node's {} positions, and {} are the most; "
+                       "take a smaller batch, or give a lower ",
+                       rows, layer.tokens, kMostRowsToExpert) +
+               mention("expert_capacity"));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const PlacedModel> place_experts(std::shared_ptr<const TaskFactory> tasks,
@@ -277,6 +296,7 @@ std::shared_ptr<const PlacedModel> place_experts(std::shared_ptr<const TaskFacto
     refuse("experts", fmt::format("{}", experts),
            fmt::format("they are dealt evenly to {} nodes; take a multiple of that", nodes));
   }
+  check_room(*model, options.batch, how);
   auto placed = std::make_shared<PlacedModel>();
   placed->own.resize(nodes);
   for (std::size_t l = 0; l < model->layers(); ++l) {

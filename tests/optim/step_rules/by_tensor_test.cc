@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 #include <sotto/kernels/norm.h>
@@ -112,6 +113,52 @@ TEST_CASE("each tensor steps as with its rule alone") {
   CHECK(steps_alike(rule, biases, {"h0.bias", "h1.bias"}));
   biases.momentum = 0.8;
   CHECK_FALSE(steps_alike(rule, biases, {"h0.bias", "h1.bias"}));
+}
+
+TEST_CASE("tensors of a part step as in the whole model, to which selectors belong") {
+  const std::vector<std::vector<std::size_t>> parts = {
+      {1, 2, 3, 4}, {0, 5, 6}, {2}, {0, 1, 2, 3, 4, 5, 6}};
+  for (const std::string spec :
+       {"muon", "sgd; ends=adamw:lr=0.05; 1d=adam", "muon; h*=adamw; 1d=adamw", "sgd"}) {
+    for (const auto& numbers : parts) {
+      CAPTURE(spec);
+      CAPTURE(numbers);
+      const StepRuleOptions rule{.rule = spec, .learning_rate = 0.02};
+      std::vector<std::string> names;
+      for (const std::size_t number : numbers) {
+        names.push_back(model()[number].name);
+      }
+      const ParameterLayout part = alone(names);
+      const auto whole = make_step_rule(rule);
+      const auto own = make_step_rule_of_part(rule, model(), numbers);
+      whole->resize(model());
+      own->resize(part);
+      CHECK(own->name() == whole->name());
+      const std::size_t d = dimension_of(model());
+      const std::vector<float> x = gaussian(3, d);
+      std::vector<float> direction(d);
+      std::vector<float> own_direction(dimension_of(part));
+      for (Round t = 0; t < 4; ++t) {
+        const auto g = gaussian(100 + t, d);
+        REQUIRE(whole->direction(t, x, g, direction).ok());
+        REQUIRE(own->direction(t, picked(part, x), picked(part, g), own_direction).ok());
+        CHECK(picked(part, direction) == own_direction);
+      }
+      ByteBuffer saved;
+      own->save(saved);
+      const auto resumed = make_step_rule_of_part(rule, model(), numbers);
+      resumed->resize(part);
+      ByteReader in(saved.bytes());
+      REQUIRE(resumed->load(in).ok());
+      CHECK(in.finished());
+    }
+  }
+  const StepRuleOptions no_tensor{.rule = "muon; *=adamw"};
+  const auto part = make_step_rule_of_part(no_tensor, model(), std::vector<std::size_t>{1});
+  CHECK_THROWS_AS(part->resize(alone({"h0.weight"})), Error);
+  const StepRuleOptions misspelt{.rule = "sgd; heads.*=adamw"};
+  CHECK_THROWS_AS((void)make_step_rule_of_part(misspelt, model(), std::vector<std::size_t>{1}),
+                  Error);
 }
 
 TEST_CASE("muon alone leaves ends and vectors to adamw") {

@@ -115,6 +115,18 @@ TEST_CASE("algorithms are proposed with what their facts say, where they are for
               "d2 ring lazy=true"));
 }
 
+TEST_CASE("lazy mixing is no step rule, and no rule is tried that an algorithm does not take") {
+  const Searched d2(scenario(), {.algorithms = {"d2"}, .compressors = {}, .topologies = {"ring"}});
+  REQUIRE(d2.find("d2 ring lazy=true") != nullptr);
+  CHECK(d2.find("d2 ring lazy=true")->step_rule.empty());
+  const Searched adams(
+      scenario(), {.algorithms = {"dion", "onebit-adam"}, .compressors = {}, .topologies = {}});
+  for (const Candidate& one : adams.search.candidates()) {
+    CAPTURE(one.run.name);
+    CHECK((one.algorithm != "dion" || one.step_rule.find("step-rule=adam") == std::string::npos));
+  }
+}
+
 TEST_CASE("step rules are tried in place of plain sgd, at their own rates") {
   const auto names = [](const Scenario& scenario, const std::vector<std::string>& algorithms) {
     std::vector<std::string> rules;

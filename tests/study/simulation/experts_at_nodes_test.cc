@@ -13,6 +13,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sim/lockstep.h>
+#include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/plan/plan_search.h>
 #include <sotto/study/simulation/job_nodes.h>
 #include <sotto/study/simulation/simulated_run.h>
 #include <sotto/study/train/train_plan.h>
@@ -90,16 +92,21 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
   return largest;
 }
 
-/// A run of these options in virtual time.
-SimulationResult simulated(const TrainOptions& options, const std::string& run,
-                           const std::string& more = "") {
-  const Scenario scenario = parse_scenario(
+/// A scenario of these options.
+Scenario scenario_of(const TrainOptions& options, const std::string& run,
+                     const std::string& more = "") {
+  return parse_scenario(
       "text",
       fmt::format("sotto-scenario = 1\nrun = [\"{}\"]\nnodes = {{ count = {}, gradient = \"5 ms\" "
                   "}}\nnetwork = {{ link = \"wan\" }}\n{}[task]\ntask = \"{}\"\nmodel = "
                   "\"{}\"\nbatch = {}\nrounds = {}\nexperts-at = \"{}\"\n",
                   run, *options.nodes, more, options.task, options.model, *options.batch,
                   *options.rounds, options.experts_at));
+}
+
+/// A run of these options in virtual time.
+SimulationResult simulated(const TrainOptions& options, const std::string& run) {
+  const Scenario scenario = scenario_of(options, run);
   return simulate_run(scenario, scenario.runs.front()).result;
 }
 
@@ -126,6 +133,27 @@ TEST_CASE("experts at nodes learn what experts everywhere do, but for rounding, 
         // Adam's first steps divide by gradients, which may be near 0.
         CHECK(largest_difference(model, expected[0]) < (rule == "sgd" ? 1e-5 : 1e-3));
       }
+    }
+  }
+}
+
+TEST_CASE("step rules go by the tensors of the whole model, at experts' nodes too") {
+  const Verse verse;
+  for (const std::string rule :
+       {"muon", "sgd; ends=sgd:lr=2", "sgd; lm_head.*=sgd:lr=2; *.mlp.*.c_fc.*=sgd:lr=1"}) {
+    for (const int nodes : {2, 4}) {
+      CAPTURE(rule);
+      CAPTURE(nodes);
+      TrainOptions everywhere = job(verse, nodes, "");
+      everywhere.step_rule = rule;
+      TrainOptions at_nodes = job(verse, nodes, "nodes");
+      at_nodes.step_rule = rule;
+      const auto expected = models_of(everywhere, 2);
+      const auto found = models_of(at_nodes, 2);
+      const auto start = models_of(everywhere, 0);
+      CHECK(largest_difference(expected[0], start[0]) > 1e-2);
+      // Muon leaves vectors to AdamW, the first steps of which divide by gradients near 0.
+      CHECK(largest_difference(found[0], expected[0]) < (rule == "muon" ? 5e-3 : 2e-5));
     }
   }
 }
@@ -183,6 +211,48 @@ TEST_CASE("few rows cost less than averaging experts") {
   CHECK(with.bytes_sent[0] * 3 < without.bytes_sent[0]);
 }
 
+TEST_CASE("a plan knows of experts at nodes what passes between these, and how long it takes") {
+  const Verse verse;
+  constexpr std::size_t kLayers = 2;
+  TrainOptions options = job(verse, 4, "nodes");
+  const Scenario scenario = scenario_of(options, "allreduce");
+  const PlannedJob planned =
+      planned_job(scenario, make_train_plan(with_run(scenario.task, scenario.runs[0])));
+  REQUIRE(planned.steady.size() == 1);
+  // Rows and gradients go to the experts of each layer and back, and the ring has 2 (n - 1) steps.
+  CHECK(planned.steady[0].after.size() == 4 * kLayers + 2 * 3);
+  CHECK(planned.steady[0].before.empty());
+  PlanSearch search({.lists = {.algorithms = {"allreduce"}, .compressors = {}, .topologies = {}},
+                     .codec = "none",
+                     .budget = 1},
+                    scenario);
+  const auto runs = search.find();
+  REQUIRE_MESSAGE(runs.ok(), runs.status().message());
+  REQUIRE(runs->front().error().has_value());
+  CHECK(std::abs(*runs->front().error()) < 0.1);
+}
+
+TEST_CASE("a search with experts at nodes tries nothing that these do not go with") {
+  const Verse verse;
+  TrainOptions options = job(verse, 4, "nodes");
+  options.rounds = 16;
+  PlanSearch search(
+      {.lists = {.algorithms = {"allreduce", "qmean"}, .compressors = {}, .topologies = {}},
+       .codec = "none",
+       .budget = 8,
+       .seeds = 1},
+      scenario_of(options, "allreduce", "target = { loss = 0.1 }\n"));
+  const auto runs = search.find();
+  REQUIRE_MESSAGE(runs.ok(), runs.status().message());
+  CHECK(search.candidates().size() > 1);
+  for (const Candidate& one : search.candidates()) {
+    CAPTURE(one.run.name);
+    CHECK(one.interval == 1);
+    CHECK(one.outer_rule.empty());
+    (void)make_train_plan(with_run(search.scenario().task, one.run));
+  }
+}
+
 TEST_CASE("a plan with experts at nodes is refused where these cannot work, and says why") {
   const Verse verse;
   const auto refusal = [&](const auto& change) {
@@ -224,6 +294,18 @@ TEST_CASE("a plan with experts at nodes is refused where these cannot work, and 
       "still has experts");
   says([](O o) { o.compressor = "auto:1000"; }, "has no whole model");
   says([](O o) { o.deal = false; }, "timing only");
+  says([](O o) { o.batch = 11'000; }, "65535 are the most");
+  CHECK(refusal([](O o) {
+          o.batch = 11'000;
+          o.expert_capacity = 1.25;
+        }) == "taken");
+  says([](O o) { o.clip_norm = 1; }, "clipping goes by all of it");
+  says([](O o) { o.algorithm = "zeroone-adam:freeze=2"; }, "steps of their own between exchanges");
+  for (const std::string algorithm : {"zeroone-adam", "zeroone-adam:freeze=2,limit=1",
+                                      "onebit-adam:freeze=2", "apmsqueeze:freeze=2"}) {
+    CAPTURE(algorithm);
+    CHECK(refusal([&](O o) { o.algorithm = algorithm; }) == "taken");
+  }
   says(
       [](O o) {
         o.privacy_epsilon = 3;
@@ -231,6 +313,27 @@ TEST_CASE("a plan with experts at nodes is refused where these cannot work, and 
         o.privacy_unit = "update";
       },
       "rows that go to experts tell of the data");
+}
+
+TEST_CASE("experts that are more than a value of the store are refused before a run begins") {
+  constexpr std::size_t kMost = (std::size_t{1} << 30) / sizeof(float);
+  const auto refusal = [](std::size_t own, int nodes) {
+    PlacedModel placed;
+    placed.own = {{{.offset = 0, .size = own}}, {{.offset = own, .size = 1}}};
+    OptimizerOptions options;
+    options.algorithm = "allreduce";
+    options.nodes = nodes;
+    options.placed = std::make_shared<const PlacedModel>(placed);
+    try {
+      check_placed(options);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  CHECK(refusal(kMost - 1, 2) == "taken");
+  CHECK(refusal(kMost, 1) == "taken");
+  CHECK(refusal(kMost, 2).find("268435457 parameters together") != std::string::npos);
 }
 
 }  // namespace sotto::test::experts_at_nodes_test
