@@ -243,7 +243,7 @@ SiteRosterReport RunRoster::report() const {
   for (const RosterMember& member : view_.members) {
     report.members.push_back({.name = member.entry.name,
                               .address = member.entry.address,
-                              .state = std::string(state_of(member)),
+                              .state = std::string(name_of(state_of(member))),
                               .neighbour = member.neighbour});
   }
   return report;
