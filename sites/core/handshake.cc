@@ -142,7 +142,7 @@ void Handshake::fence() {
   // have not said anything yet. One that is gone for good should be taken off the list.
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
   // A site that has yet to begin has met none or a few of them.
-  const bool waiting = self_.phase == SitePhase::waiting;
+  const bool waiting = self_.phase == RoundPhase::waiting;
   const auto may_know = std::ranges::count_if(peers_, [waiting](const Neighbour& peer) {
     return waiting || peer.claims_newer || peer.known.incarnation != 0;
   });

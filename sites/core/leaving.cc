@@ -5,7 +5,8 @@
 namespace sotto::sites {
 
 std::optional<std::size_t> Leaving::hand_over() {
-  if (mass_ == nullptr || self_.phase == SitePhase::waiting || self_.outdated || bequest_.given()) {
+  if (mass_ == nullptr || self_.phase == RoundPhase::waiting || self_.outdated ||
+      bequest_.given()) {
     return std::nullopt;
   }
   const std::optional<std::size_t> heir = choose_heir(peers_, self_.round, self_.setup.window);
@@ -17,7 +18,7 @@ std::optional<std::size_t> Leaving::hand_over() {
   const Sequence number = peers_[*heir].out.push(
       {.round = self_.offered, .mass = last.mass, .payload = last.payload}, false);
   bequest_.give(peers_[*heir].entry.name, number);
-  self_.phase = SitePhase::waiting;
+  self_.phase = RoundPhase::waiting;
   return heir;
 }
 
@@ -31,7 +32,7 @@ Status Leaving::begins_anew(const Neighbour& peer) {
   }
   self_.written_off -= gift->mass;  // it is in what is written off as the peer is met
   bequest_.take_back();
-  self_.phase = SitePhase::training;
+  self_.phase = RoundPhase::training;
   return {};
 }
 

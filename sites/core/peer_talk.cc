@@ -14,7 +14,7 @@
 namespace sotto::sites {
 
 void PeerTalk::open(std::size_t peer) {
-  handshake_.open(peer, self_.phase == SitePhase::waiting && !leaving_.bequest().given());
+  handshake_.open(peer, self_.phase == RoundPhase::waiting && !leaving_.bequest().given());
 }
 
 void PeerTalk::down(std::size_t peer) {
@@ -119,7 +119,7 @@ Status PeerTalk::take(std::size_t peer, const Model& model) {
   from.channel.asked = from.channel.model_due = false;
   // The hello may be some rounds older than the model, which says in which round this site begins.
   from.known.round = std::max(from.known.round, model.round);
-  if (self_.phase == SitePhase::waiting && !self_.trained) {
+  if (self_.phase == RoundPhase::waiting && !self_.trained) {
     models_.add({.peer = peer, .round = model.round, .values = model.values});
   }
   return {};

@@ -27,6 +27,12 @@ double squared_distance(std::span<const float> x, std::span<const float> y) {
   });
 }
 
+PullVerdict PullReach::judge(double distance) const {
+  return {.cut = distance > longest,
+          .absurd = distance > std::max(PullBound::kAbsurd * longest, PullBound::kFar * length),
+          .part = distance > reach ? reach / distance : 1};
+}
+
 void PullBound::stepping(std::span<const float> z) {
   steps_ = true;
   moved_.reset();

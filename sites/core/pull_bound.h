@@ -18,7 +18,6 @@
 // Plain state, without clocks or files. One thread at a time.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -54,6 +53,25 @@ double length_of(std::span<const float> x);
 double distance_between(std::span<const float> x, std::span<const float> y);
 /// ‖x − y‖² in double precision.
 double squared_distance(std::span<const float> x, std::span<const float> y);
+
+/// What the bound says of one pull.
+struct PullVerdict {
+  bool cut = false;  ///< it is called too long
+  /// No honest neighbour makes such a pull: it counts for nothing.
+  bool absurd = false;
+  double part = 1;  ///< part to which it is cut
+};
+
+/// The bound on pulls at one model.
+struct PullReach {
+  double length = 0;   ///< length of the model
+  double longest = 0;  ///< the longest pull that is not called too long; infinity: any
+  /// The length to which a longer pull is cut. Less than `longest` where the site never stepped.
+  double reach = 0;
+
+  /// What holds for a pull of this length.
+  PullVerdict judge(double distance) const;
+};
 
 class PullBound {
  public:
@@ -97,15 +115,8 @@ class PullBound {
   void arrived(std::span<const float> z);
   /// The round's steps so far do not count: they are taken again.
   void start_over() { stepped_ = false; }
-  /// The longest pull at a model of this length that is not called too long; infinity: any.
-  double longest(double length) const;
-  /// The length to which a longer pull is cut. Less than `longest` where the site never stepped.
-  double reach(double length) const;
-  /// Whether a pull of this length, at a model of `length` with that `longest` pull, is none that
-  /// an honest neighbour makes: it counts for nothing.
-  static bool absurd(double distance, double longest, double length) {
-    return distance > std::max(kAbsurd * longest, kFar * length);
-  }
+  /// The bound at a model of this length, by the pulls that have been noted so far.
+  PullReach at(double length) const { return {length, longest(length), reach(length)}; }
   /// Notes the length of a neighbour's pull, before it was cut: once a round for each.
   void pulled(std::size_t peer, double distance);
   /// As Mixing::rearrange.
@@ -119,6 +130,8 @@ class PullBound {
   Status load(ByteReader& in);
 
  private:
+  double longest(double length) const;
+  double reach(double length) const;
   bool has_enough_pulls() const;
   /// The lower median of each neighbour's median pull: one neighbour has one vote, however often
   /// it sends.

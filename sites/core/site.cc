@@ -82,7 +82,7 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
 // A round.
 
 Status Site::step(std::span<const float> gradient) {
-  check(self_.phase == SitePhase::training, "a site steps between try_begin and offer");
+  check(self_.phase == RoundPhase::training, "a site steps between try_begin and offer");
   check(gradient.size() == self_.setup.parameters.size(), "a gradient has the model's dimension");
   const Round number = self_.round * self_.setup.communication_interval + steps_;
   if (Status status = mixing_.model->step(number, gradient); !status.ok()) {
@@ -98,9 +98,9 @@ void Site::plan_steps(Round steps) {
 }
 
 Status Site::offer() {
-  check(self_.phase == SitePhase::training, "a site offers once a round");
+  check(self_.phase == RoundPhase::training, "a site offers once a round");
   if (self_.outdated) {
-    self_.phase = SitePhase::offered;
+    self_.phase = RoundPhase::offered;
     return {};
   }
   if (Status status = weigh_steps(); !status.ok()) {
@@ -120,7 +120,7 @@ Status Site::offer() {
       !status.ok()) {
     return self_.here(status);
   }
-  self_.phase = SitePhase::offered;
+  self_.phase = RoundPhase::offered;
   self_.trained = true;
   self_.offered = self_.round + 1;
   steps_ = 0;
@@ -156,7 +156,8 @@ Status Site::weigh_steps() {
 
 bool Site::ask_for_sum() {
   SecureSum* sum = mixing_.sum();
-  if (sum == nullptr || self_.phase != SitePhase::offered || sum_round_.asked() || self_.outdated) {
+  if (sum == nullptr || self_.phase != RoundPhase::offered || sum_round_.asked() ||
+      self_.outdated) {
     return false;
   }
   begin_intake();
@@ -177,18 +178,18 @@ std::vector<std::size_t> Site::awaited() const {
     return SumRound::awaited(peers_, mixing_.sum()->owed());
   }
   std::vector<std::size_t> awaited;
-  const SumHope hope = self_.phase == SitePhase::offered ? hope_of_sum() : SumHope::enough;
+  const SumHope hope = self_.phase == RoundPhase::offered ? hope_of_sum() : SumHope::enough;
   if (hope == SumHope::none) {
     return awaited;  // the sooner it is where the others are
   }
   const Pace pace = pace_of(self_);
   for (std::size_t k = 0; k < peers_.size() && !self_.outdated; ++k) {
     const Neighbour& peer = peers_[k];
-    const bool due = self_.phase == SitePhase::waiting
+    const bool due = self_.phase == RoundPhase::waiting
                          ? peer.up() && peer.channel.model_due
                          : peer.heard() && !peer.channel.joining && pace.outstanding(peer) &&
                                (hope == SumHope::few || peer.punctuality.waited_for());
-    if (due && self_.phase != SitePhase::training && !peer.draining) {
+    if (due && self_.phase != RoundPhase::training && !peer.draining) {
       awaited.push_back(k);
     }
   }
@@ -196,7 +197,7 @@ std::vector<std::size_t> Site::awaited() const {
 }
 
 Status Site::collect() {
-  check(self_.phase == SitePhase::offered, "a site collects what it has offered for");
+  check(self_.phase == RoundPhase::offered, "a site collects what it has offered for");
   if (self_.outdated) {
     give_up();
     return {};
@@ -230,7 +231,7 @@ Status Site::collect() {
   step_outside();
   settled_mass_ = mixing_.model->mass();
   self_.round = next_round();
-  self_.phase = SitePhase::training;
+  self_.phase = RoundPhase::training;
   return {};
 }
 
@@ -268,7 +269,7 @@ void Site::begin_intake() {
 }
 
 std::optional<std::vector<Suspect>> Site::put_back() {
-  check(self_.phase == SitePhase::training, "a model is put back before it is offered");
+  check(self_.phase == RoundPhase::training, "a model is put back before it is offered");
   if (!conduct_.influenced()) {
     return std::nullopt;
   }
@@ -333,7 +334,7 @@ Round Site::next_round() const {
 }
 
 bool Site::hand_over() {
-  check(steps_ == 0 && self_.phase != SitePhase::offered, "a site leaves between two rounds");
+  check(steps_ == 0 && self_.phase != RoundPhase::offered, "a site leaves between two rounds");
   const auto heir = leaving_.hand_over();
   if (heir) {
     talk_.send_parcel(*heir, peers_[*heir].out.next() - 1);
@@ -345,25 +346,26 @@ bool Site::hand_over() {
 
 SiteState Site::state() const {
   const MassBalance balance = mixing_.mass == nullptr ? MassBalance() : mixing_.mass->balance();
-  return {.round = self_.round,
-          .incarnation = self_.incarnation,
-          .life = self_.setup.life,
-          .has_model = self_.trained,
-          .own_steps = self_.planned,
-          .mass = mixing_.model->mass(),
-          .settled_mass = self_.phase == SitePhase::offered ? settled_mass_ : mixing_.model->mass(),
-          .minted = self_.minted,
-          .written_off = self_.written_off,
-          .undelivered = leaving_.bequest().undelivered(peers_),
-          .raised = balance.raised,
-          .lowered = balance.lowered,
-          .drained = conduct_.drained(),
-          .longest_step = mixing_.model->longest_step(),
-          .version = version({}),
-          .resets = self_.resets,
-          .giver = beginning_.began_by(),
-          .round_said_by = beginning_.said_by(),
-          .sums = mixing_.mean == nullptr ? SumCounts() : mixing_.mean->counts()};
+  return {
+      .round = self_.round,
+      .incarnation = self_.incarnation,
+      .life = self_.setup.life,
+      .has_model = self_.trained,
+      .own_steps = self_.planned,
+      .mass = mixing_.model->mass(),
+      .settled_mass = self_.phase == RoundPhase::offered ? settled_mass_ : mixing_.model->mass(),
+      .minted = self_.minted,
+      .written_off = self_.written_off,
+      .undelivered = leaving_.bequest().undelivered(peers_),
+      .raised = balance.raised,
+      .lowered = balance.lowered,
+      .drained = conduct_.drained(),
+      .longest_step = mixing_.model->longest_step(),
+      .version = version({}),
+      .resets = self_.resets,
+      .giver = beginning_.began_by(),
+      .round_said_by = beginning_.said_by(),
+      .sums = mixing_.mean == nullptr ? SumCounts() : mixing_.mean->counts()};
 }
 
 std::uint64_t Site::version(std::optional<std::size_t> peer) const {

@@ -12,7 +12,7 @@ bool Site::try_begin(bool waited) {
   if (self_.outdated) {
     give_up();
   }
-  if (self_.phase != SitePhase::waiting) {
+  if (self_.phase != RoundPhase::waiting) {
     return true;
   }
   if (!self_.trained && !models_.empty() && (waited || !may_hear_second_model())) {
@@ -36,7 +36,7 @@ bool Site::try_begin(bool waited) {
   if (self_.trained || begun || all_there || waited) {
     begin();
   }
-  return self_.phase != SitePhase::waiting;
+  return self_.phase != RoundPhase::waiting;
 }
 
 bool Site::may_hear_second_model() const {
@@ -77,7 +77,7 @@ void Site::begin() {
   for (Neighbour& peer : peers_) {
     peer.lead.meet(pace.behind(peer), self_.setup.window);
   }
-  self_.phase = SitePhase::training;
+  self_.phase = RoundPhase::training;
 }
 
 void Site::give_up() {
@@ -101,7 +101,7 @@ void Site::give_up() {
   self_.loaded = self_.outdated = false;
   sum_round_.give_up();
   steps_ = 0;
-  self_.phase = SitePhase::waiting;
+  self_.phase = RoundPhase::waiting;
 }
 
 Round Site::settled_round() {

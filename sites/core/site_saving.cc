@@ -33,7 +33,7 @@ std::string format_of_state(std::span<const std::byte> state) {
 }
 
 void Site::save(ByteBuffer& out) const {
-  check(self_.phase != SitePhase::training || steps_ == 0,
+  check(self_.phase != RoundPhase::training || steps_ == 0,
         "a site is not saved between step and offer");
   out.write_string(kFormat);
   out.append(self_.setup.agreement);
@@ -55,7 +55,7 @@ void Site::save(ByteBuffer& out) const {
 }
 
 Status Site::load(ByteReader& in) {
-  check(self_.phase == SitePhase::waiting && !self_.loaded, "a site loads before anything else");
+  check(self_.phase == RoundPhase::waiting && !self_.loaded, "a site loads before anything else");
   Status status = load_self(in);
   if (status.ok()) {
     status = mixing_.model->load(in);
@@ -66,7 +66,7 @@ Status Site::load(ByteReader& in) {
   if (status.ok()) {
     status = load_peers(in);
   }
-  if (status.ok() && (self_.phase == SitePhase::waiting) != (mixing_.model->mass() == 0)) {
+  if (status.ok() && (self_.phase == RoundPhase::waiting) != (mixing_.model->mass() == 0)) {
     status = {Fault::malformed, "checkpoint has mass without a model, or a model without mass"};
   }
   self_.loaded = true;

@@ -13,10 +13,10 @@ Status SiteSelf::here(const Status& status) const {
 void SiteSelf::save(ByteBuffer& out) const {
   out.write(incarnation);
   past.save(out);
-  out.write(phase == SitePhase::offered ? offered : round);
+  out.write(phase == RoundPhase::offered ? offered : round);
   out.write(offered);
-  out.write(static_cast<std::uint8_t>(phase != SitePhase::waiting));
-  out.write(static_cast<std::uint8_t>(trained && phase != SitePhase::waiting));
+  out.write(static_cast<std::uint8_t>(phase != RoundPhase::waiting));
+  out.write(static_cast<std::uint8_t>(trained && phase != RoundPhase::waiting));
   out.write(minted);
   out.write(written_off);
   out.write(resets);
@@ -40,7 +40,7 @@ Status SiteSelf::load(ByteReader& in) {
       has_trained > begun || !masses) {
     return {Fault::malformed, "checkpoint of another site, or damaged"};
   }
-  phase = begun == 1 ? SitePhase::training : SitePhase::waiting;
+  phase = begun == 1 ? RoundPhase::training : RoundPhase::waiting;
   trained = has_trained == 1;
   return {};
 }

@@ -16,7 +16,7 @@
 namespace sotto::sites {
 
 /// What a site does next.
-enum class SitePhase : std::uint8_t {
+enum class RoundPhase : std::uint8_t {
   waiting,   ///< it has not begun
   training,  ///< it takes steps
   offered,   ///< it has made its parcels, and takes in others'
@@ -34,7 +34,7 @@ struct SiteSelf {
   double minted = 0;         ///< as in SiteState
   double written_off = 0;    ///< as in SiteState
   std::uint64_t resets = 0;  ///< incarnations that were given up
-  SitePhase phase = SitePhase::waiting;
+  RoundPhase phase = RoundPhase::waiting;
 
   // What this process knows.
   Round planned = 1;      ///< H_i

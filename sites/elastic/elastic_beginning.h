@@ -41,7 +41,7 @@ struct BeginningSight {
   Round model = 0;           ///< steps that its model has had
   bool was_in = false;       ///< seeks: it was in that run before, or began it
   bool all_greeted = false;  ///< all that the roster names and does not suspect have said hello
-  NodeSight node{};          ///< what it sees of the others
+  RosterSight node{};        ///< what it sees of the others
   sites::History run{};      ///< the run that it is in, or that it gave up last; zeros: none
   std::map<std::string, ElasticHello> heard{};  ///< what others say of themselves, by name
 };

@@ -27,8 +27,13 @@ ElasticConnections::ElasticConnections(const ElasticOptions& options, std::strin
 Status ElasticConnections::open() {
   close();  // what a call that threw has left
   auto roster =
-      std::make_unique<RunRoster>(options_.roster, options_.name, options_.listen, incarnation_,
-                                  SiteFolder::life_by_clock(), list_, settings_, RosterReach::all);
+      std::make_unique<RunRoster>(options_.roster, RosterNode{.name = options_.name,
+                                                              .listen = options_.listen,
+                                                              .incarnation = incarnation_,
+                                                              .life = SiteFolder::life_by_clock(),
+                                                              .list = list_,
+                                                              .settings = settings_,
+                                                              .reach = RosterReach::all});
   auto channels = make_channels(channels_for(options_, dimension_, roster->address(), list_));
   if (!channels.ok()) {
     return channels.status();

@@ -71,18 +71,51 @@ Status EpochMember::receive(const std::string& name, Incarnation incarnation,
   return {};
 }
 
+void EpochMember::on(const EpochNode& from, const EpochHeader& header, const ChunkMessage& chunk) {
+  if (current(from, header.epoch) && acting()) {
+    steps_.hear(from, chunk, now_);
+  }
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header, const HaveMessage& have) {
+  if (current(from, header.epoch) && acting()) {
+    steps_.hear(from, have, now_);
+  }
+}
+
 template <typename Body>
-void EpochMember::on(const EpochNode& from, const EpochHeader& header, const Body& body) {
+void EpochMember::on_vote(const EpochNode& from, const EpochHeader& header, const Body& body) {
   if (!current(from, header.epoch)) {
     return;
   }
-  if constexpr (requires { steps_.hear(from, body, now_); }) {
-    if (acting()) {
-      steps_.hear(from, body, now_);
-    }
-  } else if (const auto decided = ending_.hear(from, body, now_)) {
+  if (const auto decided = ending_.hear(from, body, now_)) {
     learn(epoch(), *decided);
   }
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header,
+                     const PrepareMessage& prepare) {
+  on_vote(from, header, prepare);
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header,
+                     const PromiseMessage& promise) {
+  on_vote(from, header, promise);
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header,
+                     const OutvotedMessage& outvoted) {
+  on_vote(from, header, outvoted);
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header,
+                     const AcceptMessage& accept) {
+  on_vote(from, header, accept);
+}
+
+void EpochMember::on(const EpochNode& from, const EpochHeader& header,
+                     const AcceptedMessage& accepted) {
+  on_vote(from, header, accepted);
 }
 
 void EpochMember::on(const EpochNode& from, const EpochHeader& header, const PartMessage& part) {
@@ -96,7 +129,7 @@ void EpochMember::on(const EpochNode& from, const EpochHeader& header, const Par
     }
     (void)commit(whole);
   } else if (current(from, header.epoch) && acting()) {
-    steps_.hear(from, part, now_);
+    steps_.hear(from, part);
   }
 }
 

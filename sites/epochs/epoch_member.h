@@ -188,8 +188,16 @@ class EpochMember {
 
  private:
   // What others say; what is of this epoch and from a member goes to the steps, or to the vote.
+  void on(const EpochNode& from, const EpochHeader& header, const ChunkMessage& chunk);
+  void on(const EpochNode& from, const EpochHeader& header, const HaveMessage& have);
+  void on(const EpochNode& from, const EpochHeader& header, const PrepareMessage& prepare);
+  void on(const EpochNode& from, const EpochHeader& header, const PromiseMessage& promise);
+  void on(const EpochNode& from, const EpochHeader& header, const OutvotedMessage& outvoted);
+  void on(const EpochNode& from, const EpochHeader& header, const AcceptMessage& accept);
+  void on(const EpochNode& from, const EpochHeader& header, const AcceptedMessage& accepted);
+  /// A message of the vote on how the epoch ends.
   template <typename Body>
-  void on(const EpochNode& from, const EpochHeader& header, const Body& body);
+  void on_vote(const EpochNode& from, const EpochHeader& header, const Body& body);
   void on(const EpochNode& from, const EpochHeader& header, const PartMessage& part);
   void on(const EpochNode& from, const EpochHeader& header, const WantMessage& want);
   void on(const EpochNode& from, const EpochHeader& header, const DecideMessage& decide);

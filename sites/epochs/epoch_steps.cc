@@ -53,7 +53,7 @@ void EpochSteps::hear(const EpochNode& from, const ChunkMessage& chunk, EpochTim
   }
 }
 
-void EpochSteps::hear(const EpochNode& from, const PartMessage& part, EpochTime /*now*/) {
+void EpochSteps::hear(const EpochNode& from, const PartMessage& part) {
   const std::size_t members = place_.members.size();
   if (is_near(part.step) && part.parts == members && place_.members[part.part] == from &&
       reducer_.decodes(part.encoding, part.part, members)) {

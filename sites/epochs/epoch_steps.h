@@ -96,7 +96,7 @@ class EpochSteps {
   /// An encoded gradient of the own chunk.
   void hear(const EpochNode& from, const ChunkMessage& chunk, EpochTime now);
   /// A part that its owner has made.
-  void hear(const EpochNode& from, const PartMessage& part, EpochTime now);
+  void hear(const EpochNode& from, const PartMessage& part);
   /// The digest of the whole mean that the member has.
   void hear(const EpochNode& from, const HaveMessage& have, EpochTime now);
   /// A part of a whole mean, from a member while this one `acts`, or from a donor while this node

@@ -14,20 +14,38 @@ using sites::RosterView;
 using Level = SiteEvent::Level;
 using Kind = SiteEvent::Kind;
 
-std::string_view state_of(const RosterMember& member) {
+std::string_view name_of(NodeState state) {
+  switch (state) {
+    case NodeState::up:
+      return "up";
+    case NodeState::unheard:
+      return "unheard";
+    case NodeState::lost:
+      return "lost";
+    case NodeState::conflict:
+      return "conflict";
+    case NodeState::leaving:
+      return "leaving";
+    case NodeState::gone:
+      return "gone";
+  }
+  return "gone";
+}
+
+NodeState state_of(const RosterMember& member) {
   switch (member.entry.phase) {
     case NodePhase::gone:
     case NodePhase::ended:
-      return "gone";
+      return NodeState::gone;
     case NodePhase::leaving:
-      return member.suspected ? "lost" : "leaving";
+      return member.suspected ? NodeState::lost : NodeState::leaving;
     case NodePhase::up:
-      return member.suspected  ? "lost"
-             : member.conflict ? "conflict"
-             : member.heard    ? "up"
-                               : "unheard";
+      return member.suspected  ? NodeState::lost
+             : member.conflict ? NodeState::conflict
+             : member.heard    ? NodeState::up
+                               : NodeState::unheard;
   }
-  return "gone";
+  return NodeState::gone;
 }
 
 std::string words_of(const OtherRun& other) {
@@ -67,7 +85,8 @@ std::map<std::string, RosterNews::Seen> RosterNews::seen_in(const RosterView& vi
     const std::string& name = member.entry.name;
     const Seen now{.incarnation = member.entry.incarnation, .state = state_of(member)};
     const auto known = seen.find(name);
-    if (name != self_ && (known == seen.end() || now.state == "up" || now.state == "conflict")) {
+    if (name != self_ &&
+        (known == seen.end() || now.state == NodeState::up || now.state == NodeState::conflict)) {
       seen[name] = now;
     }
   }
@@ -82,16 +101,16 @@ void RosterNews::note_changes(const RosterView& view) {
     if (!fresh && before->second.state == now.state) {
       continue;
     }
-    if (now.state == "up") {
+    if (now.state == NodeState::up) {
       tell(Level::info, Kind::node_came, fresh ? "takes part" : "answers again", name);
-    } else if (now.state == "lost") {
+    } else if (now.state == NodeState::lost) {
       tell(Level::warning, Kind::node_lost, "does not answer any more", name);
-    } else if (now.state == "conflict") {
+    } else if (now.state == NodeState::conflict) {
       tell(Level::warning, Kind::node_conflict,
            "two processes have this name: nobody exchanges with it until one has ended", name);
     } else if (!fresh) {
-      tell(Level::info, Kind::node_left, now.state == "leaving" ? "is about to leave" : "has left",
-           name);
+      tell(Level::info, Kind::node_left,
+           now.state == NodeState::leaving ? "is about to leave" : "has left", name);
     }
   }
   seen_ = std::move(seen);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,9 +19,19 @@
 
 namespace sotto {
 
-/// How a node of the roster stands, as reports name it: "up", "unheard", "lost", "conflict",
-/// "leaving", "gone".
-std::string_view state_of(const sites::RosterMember& member);
+/// How a node of the roster stands.
+enum class NodeState : std::uint8_t {
+  up,        ///< it answers
+  unheard,   ///< others list it, and it has not answered this node
+  lost,      ///< it does not answer any more
+  conflict,  ///< two processes have its name
+  leaving,   ///< it is about to leave
+  gone,      ///< it has left
+};
+/// The name in reports: "up".
+std::string_view name_of(NodeState state);
+/// How the member stands.
+NodeState state_of(const sites::RosterMember& member);
 /// What this node's settings and those of another run differ in.
 std::string words_of(const sites::OtherRun& other);
 
@@ -43,7 +54,7 @@ class RosterNews {
   /// A node, as it was told of.
   struct Seen {
     sites::Incarnation incarnation = 0;
-    std::string_view state;
+    NodeState state = NodeState::up;
   };
 
   /// The other nodes that have been heard, by name.

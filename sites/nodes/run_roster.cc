@@ -52,36 +52,33 @@ std::unique_ptr<SeedStore> store_of(const RosterOptions& options, sites::SeedLea
       SeedStoreOptions{.url = url, .patience = options.store_patience});
 }
 
-sites::RosterSetup roster_setup(const RosterOptions& options, const std::string& name,
-                                sites::Incarnation incarnation, std::uint32_t life,
-                                const std::string& address, const std::string& settings) {
-  return {.name = name,
-          .incarnation = incarnation,
-          .life = life,
+sites::RosterSetup roster_setup(const RosterOptions& options, const RosterNode& node,
+                                const std::string& address) {
+  return {.name = node.name,
+          .incarnation = node.incarnation,
+          .life = node.life,
           .address = address,
           .seeds = by_store(options) ? std::vector<std::string>() : options.seeds,
           .awaits_seeds = by_store(options),
           .least = options.least,
           .most = options.most,
-          .settings = fmt::format("nodes={}:{}\n{}", options.least, options.most, settings)};
+          .settings = fmt::format("nodes={}:{}\n{}", options.least, options.most, node.settings)};
 }
 
 }  // namespace
 
-RunRoster::RunRoster(const RosterOptions& options, const std::string& name,
-                     const std::string& listen, sites::Incarnation incarnation, std::uint32_t life,
-                     std::shared_ptr<AllowList> list, const std::string& settings,
-                     RosterReach reach)
+RunRoster::RunRoster(const RosterOptions& options, const RosterNode& node)
     : options_(options),
-      name_(name),
-      list_(std::move(list)),
-      datagrams_(place_of(options, listen), options.key.derived("sotto datagrams")),
+      name_(node.name),
+      list_(node.list),
+      datagrams_(place_of(options, node.listen), options.key.derived("sotto datagrams")),
       address_(datagrams_.address()),
-      store_(store_of(options, {.name = name, .incarnation = incarnation, .address = address_})),
-      roster_(roster_setup(options, name, incarnation, life, address_, settings), now()),
+      store_(store_of(options,
+                      {.name = node.name, .incarnation = node.incarnation, .address = address_})),
+      roster_(roster_setup(options, node, address_), now()),
       view_(roster_.view()),
-      peers_(name, reach),
-      news_(name, options.least),
+      peers_(node.name, node.reach),
+      news_(node.name, options.least),
       service_("a roster", kLookEvery, [this] { work(); }) {
   const auto lock = service_.pause();
   news_.add({{.level = SiteEvent::Level::info,
@@ -243,7 +240,7 @@ SiteRosterReport RunRoster::report() const {
   for (const RosterMember& member : view_.members) {
     report.members.push_back({.name = member.entry.name,
                               .address = member.entry.address,
-                              .state = std::string(state_of(member)),
+                              .state = std::string(name_of(state_of(member))),
                               .neighbour = member.neighbour});
   }
   return report;

@@ -1,4 +1,4 @@
-// The roster of a site's process: speaks with those of others by datagrams, and keeps the site's
+// The roster of a node's process: speaks with those of others by datagrams, and keeps the node's
 // list of peers at what the roster says.
 //
 // Thread safety: any thread may use it; a thread of its own does the work. Ownership: shares the
@@ -28,15 +28,22 @@
 
 namespace sotto {
 
+/// The node whose roster it is.
+struct RosterNode {
+  std::string name{};                  ///< its name
+  std::string listen{};                ///< address for its datagrams; empty: by the seeds
+  sites::Incarnation incarnation = 0;  ///< that of its process
+  std::uint32_t life = 0;              ///< that of its process, larger than any before
+  std::shared_ptr<AllowList> list{};   ///< its peers, kept at those nodes that `reach` says
+  std::string settings{};              ///< what all nodes of the run have in common but MIN and MAX
+  RosterReach reach = RosterReach::neighbours;  ///< the nodes that are its peers
+};
+
 class RunRoster {
  public:
-  /// Binds, and begins to ask who is there. `name` is this node's, `list` that of its peers, which
-  /// is kept from now on at those nodes that `reach` says. `settings` are those that all nodes of
-  /// the run have besides MIN and MAX, as settings_text() gives them. Throws Error for a name, an
-  /// address or numbers that are refused.
-  RunRoster(const RosterOptions& options, const std::string& name, const std::string& listen,
-            sites::Incarnation incarnation, std::uint32_t life, std::shared_ptr<AllowList> list,
-            const std::string& settings, RosterReach reach = RosterReach::neighbours);
+  /// Binds, and begins to ask who is there. Throws Error for a name, an address or numbers that are
+  /// refused.
+  RunRoster(const RosterOptions& options, const RosterNode& node);
   /// Tells the others that this node is gone.
   ~RunRoster();
   RunRoster(const RunRoster&) = delete;

@@ -24,9 +24,9 @@ class LinkChurn {
   static constexpr double kOfModel = kAMinute;
 
   /// The two meet.
-  void meet(Time now) { count_ = count(now) + 1, since_ = now; }
+  void meet(Time now) { set(count(now) + 1, now); }
   /// The peer was sent a model.
-  void sent_model(Time now) { count_ = count(now) + kOfModel - 1, since_ = now; }
+  void sent_model(Time now) { set(count(now) + kOfModel - 1, now); }
   /// Whether the two have met more often than is ordinary.
   bool restless(Time now) const { return count(now) > kAMinute; }
   /// Whether it is as if they had never met.
@@ -41,6 +41,10 @@ class LinkChurn {
  private:
   static constexpr double kMinute = 60;  // s
 
+  void set(double meetings, Time now) {
+    count_ = meetings;
+    since_ = now;
+  }
   double count(Time now) const {
     const std::chrono::duration<double> passed = now - since_;
     return std::max(0.0, count_ - kAMinute * passed.count() / kMinute);

@@ -29,9 +29,13 @@ SiteEvent::Kind kind_of(PeersNews::Kind kind) {
 Status SiteConnections::find_nodes(const std::function<void()>& meanwhile) {
   const SiteOptions& options = parts_.options;
   if (!roster_) {  // a call before this one may have been told to stop
-    roster_ = std::make_unique<RunRoster>(*options.roster, options.name, options.listen,
-                                          draw_incarnation(), parts_.site.state().life,
-                                          options.security.peers, parts_.settings);
+    roster_ =
+        std::make_unique<RunRoster>(*options.roster, RosterNode{.name = options.name,
+                                                                .listen = options.listen,
+                                                                .incarnation = draw_incarnation(),
+                                                                .life = parts_.site.state().life,
+                                                                .list = options.security.peers,
+                                                                .settings = parts_.settings});
   }
   return roster_->await_nodes(options.stop, options.found_after, [&] {
     tell_news();

@@ -100,8 +100,9 @@ void Roster::say_other(const std::string& from, const RosterMessage& message) {
   if (probe == nullptr || probe->answers) {
     return;
   }
-  RosterOther answer{
-      .run = run_, .nonce = probe->nonce, .up = static_cast<std::uint16_t>(view().up)};
+  RosterOther answer{.run = run_,
+                     .nonce = probe->nonce,
+                     .up = static_cast<std::uint16_t>(count_up(processes_there()))};
   for (const std::string& line : settings_) {
     answer.settings.push_back(short_digest_of(line));
   }
@@ -120,7 +121,7 @@ void Roster::take(const std::string& from, const RosterOther& other) {
   const OtherRun found{.address = from,
                        .line = same < settings_.size() ? settings_[same] : "",
                        .goes_before = std::pair<std::size_t, std::uint64_t>(other.up, other.run) >
-                                      std::pair(view().up, run_)};
+                                      std::pair(count_up(processes_there()), run_)};
   if (!seeds_.note_other(other.nonce, found).value_or(false)) {
     return;
   }
@@ -131,16 +132,16 @@ void Roster::take(const std::string& from, const RosterOther& other) {
 }
 
 void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime now) {
-  if (!probe.entry.empty() && is_self(probe.entry[0])) {
+  if (probe.entry && is_self(*probe.entry)) {
     seeds_.note_own_probe(probe.nonce);
     look_for_anybody(now);
     return;  // this node, by another of its addresses
   }
   bool recalled = false;
   RosterContact* contact = nullptr;
-  for (const RosterEntry& entry : probe.entry) {
-    recalled = learn(entry, true, now) == RosterBook::Outcome::recalled;
-    contact = contacts_.find(entry);
+  if (probe.entry) {
+    recalled = learn(*probe.entry, true, now) == RosterBook::Outcome::recalled;
+    contact = contacts_.find(*probe.entry);
   }
   if (!probe.answers) {
     if (contact != nullptr) {
@@ -178,7 +179,7 @@ bool Roster::note_answer(const RosterProbe& answer, RosterTime now) {
   const bool of_seed = seeds_.note_answer(answer.nonce);
   const bool of_contact = contacts_.note_answer(answer, now, [this] { return draw(); });
   const bool expected = of_seed || of_contact;
-  if (expected && !answer.entry.empty()) {
+  if (expected && answer.entry) {
     joining_.note_answer(answer.digest == book_.digest());
   }
   return expected;
@@ -337,7 +338,7 @@ RosterProbe Roster::probe_to(const RosterContact* contact) const {
   message.wishes = contact != nullptr && contact->wished;
   message.takes = contact != nullptr && contact->mine;
   if (has_joined()) {
-    message.entry.push_back(self_);
+    message.entry = self_;
   }
   return message;
 }
@@ -390,28 +391,48 @@ void Roster::end_as(RosterStanding standing, NodePhase phase, RosterTime now) {
   send_probes(contacts_.part(now, [this] { return draw(); }));
 }
 
+bool Roster::is_there(const RosterEntry& entry) const {
+  const RosterContact* const contact = contacts_.find(entry);
+  return !is_gone(entry.phase) && (is_self(entry) || (contact != nullptr && !contact->suspected));
+}
+
+bool Roster::is_heard(const RosterEntry& entry) const {
+  const RosterContact* const contact = contacts_.find(entry);
+  return is_self(entry) || (contact != nullptr && contact->answered);
+}
+
+Roster::Processes Roster::processes_there() const {
+  Processes processes;
+  book_.for_each(
+      [&](const RosterEntry& entry) { processes[entry.name] += is_there(entry) ? 1 : 0; });
+  return processes;
+}
+
+std::size_t Roster::count_up(const Processes& processes) const {
+  std::size_t up = 0;
+  book_.for_each([&](const RosterEntry& entry) {
+    if (entry.phase == NodePhase::up && is_heard(entry) && is_there(entry) &&
+        processes.at(entry.name) <= 1) {
+      ++up;
+    }
+  });
+  return up;
+}
+
 RosterView Roster::view() const {
   RosterView view{.standing = standing_};
   view.other = other_;
-  std::map<std::string_view, int> processes;
-  const auto there = [this](const RosterEntry& entry) {
-    const RosterContact* const contact = contacts_.find(entry);
-    return !is_gone(entry.phase) && (is_self(entry) || (contact != nullptr && !contact->suspected));
-  };
-  book_.for_each([&](const RosterEntry& entry) { processes[entry.name] += there(entry) ? 1 : 0; });
+  const Processes processes = processes_there();
+  view.up = count_up(processes);
   book_.for_each([&](const RosterEntry& entry) {
     const RosterContact* const contact = contacts_.find(entry);
     RosterMember member{.entry = entry};
-    const bool heard = is_self(entry) || (contact != nullptr && contact->answered);
-    member.heard = heard;
+    member.heard = is_heard(entry);
     member.suspected = !is_self(entry) && contact != nullptr && contact->suspected;
-    member.conflict = processes[entry.name] > 1;
+    member.conflict = processes.at(entry.name) > 1;
     member.neighbour = contact != nullptr && contact->mine && contact->takes;
     // One that has never answered this process may be of an earlier run.
     view.over |= contact != nullptr && contact->answered && entry.phase == NodePhase::ended;
-    if (entry.phase == NodePhase::up && heard && there(entry) && !member.conflict) {
-      ++view.up;
-    }
     view.members.push_back(std::move(member));
   });
   view.strangers = seeds_.strangers();

@@ -29,6 +29,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -171,6 +172,15 @@ class Roster {
   void send(const std::string& to, std::vector<std::byte> message);
   /// The flags and the entry of a probe to a contact, or to nobody that is known.
   RosterProbe probe_to(const RosterContact* contact) const;
+  /// Processes that are there, by the name of their node.
+  using Processes = std::map<std::string_view, int>;
+  /// Whether a process is there, as far as this node knows.
+  bool is_there(const RosterEntry& entry) const;
+  /// Whether it has answered this node, or is it.
+  bool is_heard(const RosterEntry& entry) const;
+  Processes processes_there() const;
+  /// Nodes that are up.
+  std::size_t count_up(const Processes& processes) const;
   bool has_joined() const { return self_.version > 0; }
   bool is_self(const RosterEntry& entry) const { return is_same_process(entry, self_); }
   std::uint64_t draw() { return key_of(self_.name, self_.incarnation + ++drawn_); }

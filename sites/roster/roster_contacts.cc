@@ -148,25 +148,21 @@ RosterTime RosterContacts::period_of(const RosterContact& contact, const Draw& d
 }
 
 bool RosterContacts::note_answer(const RosterProbe& answer, RosterTime now, const Draw& draw) {
-  bool expected = false;
-  for (const RosterEntry& entry : answer.entry) {
-    RosterContact* const contact = find(entry);
-    if (contact == nullptr || !is_answered_by(*contact, answer)) {
-      continue;
-    }
-    edges_due_ = edges_due_ || contact->suspected;
-    contact->nonce = 0;
-    contact->asked.reset();
-    contact->answered = true;
-    contact->suspected = false;
-    contact->pause = RosterTime(0);
-    const bool knows = (answer.nonce & kFlagBits) == flags_for(*contact);
-    // The answer may be from before what an unasked probe said.
-    const bool settled = knows && !std::exchange(contact->doubted, false);
-    contact->next = settled ? now + period_of(*contact, draw) : now;
-    expected = true;
+  RosterContact* const contact = answer.entry ? find(*answer.entry) : nullptr;
+  if (contact == nullptr || !is_answered_by(*contact, answer)) {
+    return false;
   }
-  return expected;
+  edges_due_ = edges_due_ || contact->suspected;
+  contact->nonce = 0;
+  contact->asked.reset();
+  contact->answered = true;
+  contact->suspected = false;
+  contact->pause = RosterTime(0);
+  const bool knows = (answer.nonce & kFlagBits) == flags_for(*contact);
+  // The answer may be from before what an unasked probe said.
+  const bool settled = knows && !std::exchange(contact->doubted, false);
+  contact->next = settled ? now + period_of(*contact, draw) : now;
+  return true;
 }
 
 // Edges.

@@ -78,8 +78,7 @@ Result<RosterMessage> parse_probe(ByteReader& in, bool answers) {
   probe.wishes = (flags & kWishes) != 0;
   probe.takes = (flags & kTakes) != 0;
   probe.forgot = (flags & kForgot) != 0;
-  probe.entry.resize(count);
-  if ((count == 1 && !read_entry(in, probe.entry[0])) || !in.finished()) {
+  if ((count == 1 && !read_entry(in, probe.entry.emplace())) || !in.finished()) {
     return broken("a probe with an entry that cannot be");
   }
   return RosterMessage(std::move(probe));
@@ -159,9 +158,9 @@ std::vector<std::byte> encode(const RosterProbe& probe) {
   if (probe.answers) {
     out.write(probe.ticket);
   }
-  out.write(static_cast<std::uint8_t>(probe.entry.size()));
-  for (const RosterEntry& entry : probe.entry) {
-    write_entry(entry, out);
+  out.write(static_cast<std::uint8_t>(probe.entry.has_value()));
+  if (probe.entry) {
+    write_entry(*probe.entry, out);
   }
   return std::move(out).take();
 }

@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -38,15 +39,15 @@ inline constexpr std::size_t kMostRosterBytes = 1200;  ///< longest message, whi
 
 /// A question whether the receiver is there, or the answer to one.
 struct RosterProbe {
-  std::uint64_t run = 0;             ///< the sender's run
-  bool answers = false;              ///< whether it is an answer
-  std::uint64_t nonce = 0;           ///< number of the probe
-  std::uint64_t ticket = 0;          ///< an answer's number, which the marks that follow name
-  RosterDigest digest{};             ///< digest of the sender's book
-  bool wishes = false;               ///< the sender wishes an edge with the receiver
-  bool takes = false;                ///< the sender keeps an edge with the receiver, if it does
-  bool forgot = false;               ///< the sender had dropped the receiver's entry
-  std::vector<RosterEntry> entry{};  ///< the sender's own, or none before it has joined
+  std::uint64_t run = 0;               ///< the sender's run
+  bool answers = false;                ///< whether it is an answer
+  std::uint64_t nonce = 0;             ///< number of the probe
+  std::uint64_t ticket = 0;            ///< an answer's number, which the marks that follow name
+  RosterDigest digest{};               ///< digest of the sender's book
+  bool wishes = false;                 ///< the sender wishes an edge with the receiver
+  bool takes = false;                  ///< the sender keeps an edge with the receiver, if it does
+  bool forgot = false;                 ///< the sender had dropped the receiver's entry
+  std::optional<RosterEntry> entry{};  ///< the sender's own; none: it has yet to join
 };
 
 /// Which versions the sender has of entries whose keys lie in first … last.

@@ -217,7 +217,7 @@ void write_roster_messages(const fs::path& folder) {
                                  .address = "10.0.0.2:2",
                                  .replaces = {4, 5}};
   const sites::RosterEntry namesake{.name = "own", .incarnation = 1, .address = "10.0.0.3:3"};
-  write("probe", encode(sites::RosterProbe{.nonce = 1, .wishes = true, .entry = {entry}}));
+  write("probe", encode(sites::RosterProbe{.nonce = 1, .wishes = true, .entry = entry}));
   write("answer", encode(sites::RosterProbe{.answers = true, .nonce = 1, .forgot = true}));
   write("marks", encode(sites::RosterMarks{.wants_yours = true,
                                            .last = ~std::uint64_t{0},

@@ -199,9 +199,7 @@ Status GossipMixing::move_to(std::span<const float> model) {
 std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
                                                     std::span<MixedPeer> peers) {
   std::vector<Pull> pulls;
-  const double length = length_of(setup_.parameters);
-  const double longest = bound_.longest(length);
-  const double reach = bound_.reach(length);
+  const PullReach bound = bound_.at(length_of(setup_.parameters));
   for (MixedPeer& peer : peers) {
     const PublicCopy& copy = replicas_[peer.peer];
     if (!copy.held() || peer.barred || peer.part == 0) {
@@ -209,14 +207,13 @@ std::vector<GossipMixing::Pull> GossipMixing::weigh(std::size_t degree,
     }
     const double distance = distance_between(copy.model, own_.model);
     bound_.pulled(peer.peer, distance);
-    const bool cut = distance > longest;
-    const bool absurd = PullBound::absurd(distance, longest, length);
-    const double part = absurd ? 0 : peer.part * (distance > reach ? reach / distance : 1);
+    const PullVerdict verdict = bound.judge(distance);
+    const double part = verdict.absurd ? 0 : peer.part * verdict.part;
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
                       .distance = distance,
-                      .cut = cut ? 1U : 0U,
-                      .absurd = absurd};
+                      .cut = verdict.cut ? 1U : 0U,
+                      .absurd = verdict.absurd};
     pulls.push_back(
         {.to = copy.model, .weight = static_cast<float>(static_cast<double>(w) * part)});
   }
@@ -245,27 +242,25 @@ bool GossipMixing::average(const std::vector<Pull>& pulls) {
 /// models it set aside.
 void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
   const std::span<const float> x = setup_.parameters;
-  const double length = length_of(x);
-  const double longest = bound_.longest(length);
-  const double reach = bound_.reach(length);
+  const PullReach bound = bound_.at(length_of(x));
   for (MixedPeer& peer : peers) {
     const PublicCopy& copy = replicas_[peer.peer];
     if (!copy.held() || peer.barred) {
       continue;
     }
     const double distance = distance_between(copy.model, x);
-    const bool absurd = PullBound::absurd(distance, longest, length);
+    const PullVerdict verdict = bound.judge(distance);
     if (peer.part > 0) {  // told once for each parcel: a copy stays until the next one
       bound_.pulled(peer.peer, distance);
       peer.influence = {
-          .distance = distance, .cut = distance > longest ? 1U : 0U, .absurd = absurd};
+          .distance = distance, .cut = verdict.cut ? 1U : 0U, .absurd = verdict.absurd};
     }
-    if (absurd) {
+    if (verdict.absurd) {
       continue;
     }
     const float w = weight(degree, peer.degree);
-    peer.influence.moved = static_cast<double>(w) * std::min(distance, reach);
-    robust_->add(peer.peer, copy.model, reach / distance, w);
+    peer.influence.moved = static_cast<double>(w) * std::min(distance, bound.reach);
+    robust_->add(peer.peer, copy.model, bound.reach / distance, w);
   }
   robust_->average(scratch_, next_);
 }

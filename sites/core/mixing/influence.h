@@ -15,7 +15,7 @@ struct Influence {
   /// Length of its longest pull before it was cut; none: there was none, or it is not known.
   std::optional<double> distance{};
   std::uint64_t cut = 0;      ///< pulls that were cut to the bound
-  bool absurd = false;        ///< one pull was longer than any honest site's (PullBound::absurd)
+  bool absurd = false;        ///< one pull was longer than any honest site's (PullVerdict::absurd)
   double excess = 0;          ///< mass of its parcels beyond what a parcel may hold
   std::uint64_t parcels = 0;  ///< push-sum: parcels taken in
   /// Push-sum: the mass of the lightest of them, as a part of the least mass that a site holds,

@@ -139,16 +139,16 @@ Result<PushSumTaking::Pull> PushSumTaking::judge(const Share& share, const Parce
   }
   pull.distance = far.distance;
   pull.length = far.length;
-  const double bound = bound_.longest(pull.length);
-  pull.absurd = !own_model && PullBound::absurd(pull.distance, bound, pull.length);
-  const bool counts_not = own_model || pull.absurd;
-  const double longest = counts_not ? 0 : bound_.reach(pull.length);
-  pull.part = std::min(weight.part, pull.distance > longest ? longest / pull.distance : 1);
+  // A barred neighbour's parcel counts as what the neighbour was given: it pulls nowhere.
+  const bool away = pull.distance > 0;
+  const PullVerdict verdict = own_model ? PullVerdict{.cut = away, .part = away ? 0.0 : 1.0}
+                                        : bound_.at(pull.length).judge(pull.distance);
+  pull.part = std::min(weight.part, verdict.absurd ? 0 : verdict.part);
   pull.influence = {
       .moved = pull.part * pull.distance * share.counts / (model_.mass() + share.counts),
       .distance = pull.distance,
-      .cut = pull.distance > (counts_not ? 0 : bound) ? 1U : 0U,
-      .absurd = pull.absurd};
+      .cut = verdict.cut ? 1U : 0U,
+      .absurd = verdict.absurd};
   return pull;
 }
 

@@ -77,7 +77,6 @@ class PushSumTaking {
     double distance = 0;
     double length = 0;  ///< length of z
     double part = 1;    ///< part of it that counts
-    bool absurd = false;
     bool read = false;  ///< the model's values() are those of the parcel
     Influence influence = {};
   };

@@ -66,19 +66,16 @@ Status SecureMixing::mix(std::size_t /*degree*/, std::span<MixedPeer> peers) {
   const double parts = static_cast<double>(members.size());
   const double distance = distance_between(next_, setup_.parameters);
   const double one = distance * (parts + 1) / parts;
-  const double length = length_of(setup_.parameters);
-  const double reach = bound_.reach(length);
-  const bool cut = one > bound_.longest(length);
-  const double part = one > reach ? reach / one : 1;
+  const PullVerdict verdict = bound_.at(length_of(setup_.parameters)).judge(one);
   bound_.pulled(0, one);  // of all together
   ops.subtract(next_, setup_.parameters, next_);
-  ops.axpy(static_cast<float>(static_cast<double>(setup_.consensus_stepsize) * part), next_,
+  ops.axpy(static_cast<float>(static_cast<double>(setup_.consensus_stepsize) * verdict.part), next_,
            setup_.parameters);
   for (MixedPeer& peer : peers) {
     if (std::ranges::find(members, peer.peer) != members.end()) {
       peer.influence = {
-          .moved = static_cast<double>(setup_.consensus_stepsize) * part * distance / parts,
-          .cut = cut ? 1U : 0U};
+          .moved = static_cast<double>(setup_.consensus_stepsize) * verdict.part * distance / parts,
+          .cut = verdict.cut ? 1U : 0U};
     }
   }
   return {};

@@ -84,10 +84,7 @@ Status ElasticOptimizer::Run::open() {
 }
 
 NodeSight ElasticOptimizer::Run::sight() const {
-  NodeSight sight = view_.sight(now());
-  sight.founded = entry_.founded();
-  sight.empty = entry_.is_empty();
-  return sight;
+  return {view_.sight(now()), entry_.founded(), entry_.is_empty()};
 }
 
 Status ElasticOptimizer::Run::take_part() {

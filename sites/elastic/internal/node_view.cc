@@ -19,8 +19,8 @@ void NodeView::take(const sites::RosterView& view, bool first_seed) {
              .asked = view.asked};
 }
 
-NodeSight NodeView::sight(Time now) const {
-  NodeSight sight = latest_;
+RosterSight NodeView::sight(Time now) const {
+  RosterSight sight = latest_;
   sight.alone = sight.up == 1 &&
                 (options_.roster.seeds.empty() || now >= search_began_ + options_.found_after);
   return sight;

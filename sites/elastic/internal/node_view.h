@@ -29,13 +29,12 @@ class NodeView {
   bool is_due(Time now);
   /// The roster's answer, and whether this node has the address of the first seed.
   void take(const sites::RosterView& view, bool first_seed);
-  /// What the answer says, and whether the node is alone by now. What the node knows of runs is not
-  /// in it.
-  NodeSight sight(Time now) const;
+  /// What the answer says, and whether the node is alone by now.
+  RosterSight sight(Time now) const;
 
  private:
   const ElasticOptions& options_;
-  NodeSight latest_;
+  RosterSight latest_;
   Time search_began_{0};
   std::optional<Time> asked_{};  ///< none: never
 };

@@ -203,7 +203,7 @@ Status RunEntry::keep_or_yield() {
 
 // -- the end of a run -----------------------------------------------------------------------------
 
-Status RunEntry::goes_on(const NodeSight& sight) const {
+Status RunEntry::goes_on(const RosterSight& sight) const {
   const ElasticOptions& options = parts_.options;
   if (const auto& end = parts_.votes.end();
       end && !member_ && !by_store(options.roster) &&

@@ -65,7 +65,7 @@ class RunEntry {
   /// Joins a run, begins one, or gives one up, where it is time.
   Status follow(const NodeSight& sight);
   /// Fault::ended once the run is over for a node that is not in it.
-  Status goes_on(const NodeSight& sight) const;
+  Status goes_on(const RosterSight& sight) const;
   /// Where this node's run has to end for another one: begins anew as a newcomer, if no step was
   /// made that would be lost, and else is the fault. Requires a member.
   Status keep_or_yield();

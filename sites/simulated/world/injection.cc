@@ -118,7 +118,7 @@ void Injection::relist(Rank site, std::vector<Rank> listed) {
   }
   state_.begin_event(site, "a change of its list");
   const std::vector<Rank> before = std::exchange(process->listed, peers);
-  std::vector<ConnectionId> channels(peers.size(), kNoConnection);
+  std::vector<WireId> channels(peers.size(), kNoWire);
   for (std::size_t i = 0; i < peers.size(); ++i) {
     if (const auto place = place_of(peers[i], before)) {
       channels[i] = process->channels[*place];

@@ -117,7 +117,7 @@ std::optional<double> MassAudit::take_parcels(Process& process, std::size_t plac
   const std::size_t rank = process.site_at(place);
   const PeerState& now = process.seen.peers[place];
   PeerAccount& account = process.account_with(place);
-  std::map<Sequence, Arrival>& arrivals = process.seen.arrivals[rank];
+  std::map<Sequence, TakenParcel>& arrivals = process.seen.arrivals[rank];
   double mass = 0;
   for (Sequence s = before.applied + 1; s <= now.applied; ++s) {
     const auto found = arrivals.find(s);
@@ -128,7 +128,7 @@ std::optional<double> MassAudit::take_parcels(Process& process, std::size_t plac
       violation_.fail(fmt::format("applies parcel {} of site {}, which never came", s, rank));
       return std::nullopt;
     }
-    const Arrival& arrival = found->second;
+    const TakenParcel& arrival = found->second;
     mass += arrival.mass;
     if (account.heard != arrival.stream) {
       account.applied_before += account.applied;

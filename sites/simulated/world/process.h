@@ -43,7 +43,7 @@ struct Process {
   std::unique_ptr<Site> node;
   std::unique_ptr<SiteAccess> access;  ///< way to the node
   std::vector<Rank> listed;            ///< the peers' sites, by place
-  std::vector<ConnectionId> channels;  ///< channels that it knows, by place
+  std::vector<WireId> channels;        ///< channels that it knows, by place
 
   bool alive = true;
   bool stopped = false;

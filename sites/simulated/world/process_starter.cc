@@ -72,7 +72,7 @@ void ProcessStarter::begin(Rank site) {
   process.access = state_.options.access(process.site, *process.node);
   load(process);
   process.node->plan_steps(state_.steps_of(site));
-  process.channels.assign(process.listed.size(), kNoConnection);
+  process.channels.assign(process.listed.size(), kNoWire);
   state_.audit.began(process);
   rounds_.start(process);
 }

@@ -56,7 +56,7 @@ void ProcessTalk::hear(Process& process, const Incoming& incoming) {
   if (!place) {
     return;  // it has left the list meanwhile
   }
-  ConnectionId& channel = process.channels[*place];
+  WireId& channel = process.channels[*place];
   if (news.kind == ChannelNews::Kind::up) {
     state_.begin_event(process.site, "a channel's coming up");
     state_.note(SimulatedSiteEvent::Kind::up, process.site, news.peer);
@@ -67,7 +67,7 @@ void ProcessTalk::hear(Process& process, const Incoming& incoming) {
   } else if (news.kind == ChannelNews::Kind::down) {
     state_.begin_event(process.site, "a channel's going down");
     state_.note(SimulatedSiteEvent::Kind::down, process.site, news.peer);
-    channel = kNoConnection;
+    channel = kNoWire;
     process.node->peer_down(*place);
   } else {
     state_.begin_event(process.site, "a message");

@@ -22,7 +22,7 @@ struct SaidState {
 };
 
 /// A parcel that a site has taken, and not applied.
-struct Arrival {
+struct TakenParcel {
   StreamId stream = 0;
   double mass = 0;
 };
@@ -33,12 +33,12 @@ struct Handed {
   Incarnation incarnation = 0;
   std::uint32_t life = 0;  ///< life of the process that sent it
   Sequence sequence = 0;
-  Arrival arrival;
+  TakenParcel arrival;
 };
 
 struct SeenSite : SaidState {
   MassAccount account;
-  std::vector<std::map<Sequence, Arrival>> arrivals;  ///< arrivals by site
+  std::vector<std::map<Sequence, TakenParcel>> arrivals;  ///< arrivals by site
   std::vector<Sequence> resumes;  ///< oldest parcel that may still come, by site
   std::optional<Handed> handed;
 };

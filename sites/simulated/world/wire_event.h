@@ -12,7 +12,8 @@
 namespace sotto::sites {
 
 using ProcessId = std::uint32_t;
-using ConnectionId = std::uint32_t;
+/// Number of a connection.
+using WireId = std::uint32_t;
 
 /// What is due, and what it is about. A world's own kinds are smaller.
 enum class WireEvent : std::uint32_t {
@@ -22,7 +23,7 @@ enum class WireEvent : std::uint32_t {
   arrive,      ///< a message may have come to an end: WireEnd
   fin,         ///< an end hears that the other one has closed: WireEnd
   silence,     ///< nothing has come to an end for too long: WireSilence
-  snap,        ///< a connection breaks: ConnectionId
+  snap,        ///< a connection breaks: WireId
 };
 
 /// A process on its way to a peer.
@@ -33,7 +34,7 @@ struct Dialing {
 
 /// An end of a connection.
 struct WireEnd {
-  ConnectionId connection = 0;
+  WireId connection = 0;
   std::size_t which = 0;  ///< 0 or 1
 };
 
@@ -65,7 +66,7 @@ inline Event make_silence(SimTime time, const WireSilence& silence) {
           .version = silence.version,
           .kind = static_cast<std::uint32_t>(WireEvent::silence)};
 }
-inline Event make_snap(SimTime time, ConnectionId connection) {
+inline Event make_snap(SimTime time, WireId connection) {
   return {.time = time, .subject = connection, .kind = static_cast<std::uint32_t>(WireEvent::snap)};
 }
 
@@ -80,6 +81,6 @@ inline WireSilence silence_of(const Event& event) {
   return {.end = {.connection = event.subject / 2, .which = event.subject % 2},
           .version = event.version};
 }
-inline ConnectionId snapping_of(const Event& event) { return event.subject; }
+inline WireId snapping_of(const Event& event) { return event.subject; }
 
 }  // namespace sotto::sites

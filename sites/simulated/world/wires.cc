@@ -28,7 +28,7 @@ void Wires::begin(ProcessId process, Rank site, const std::vector<Rank>& listed)
   processes_[process] = {.site = site,
                          .alive = true,
                          .listed = std::vector<char>(sites_, 0),
-                         .connection = std::vector<ConnectionId>(sites_, kNoConnection),
+                         .connection = std::vector<WireId>(sites_, kNoWire),
                          .dialing = std::vector<char>(sites_, 0)};
   newest_[static_cast<std::size_t>(site)] = process;
   relist(process, listed);
@@ -41,8 +41,8 @@ void Wires::relist(ProcessId process, const std::vector<Rank>& listed) {
   }
   const std::vector<char> before = std::exchange(processes_[process].listed, now);
   for (std::size_t peer = 0; peer < sites_; ++peer) {
-    const ConnectionId id = processes_[process].connection[peer];
-    if (now[peer] == 0 && id != kNoConnection) {
+    const WireId id = processes_[process].connection[peer];
+    if (now[peer] == 0 && id != kNoWire) {
       close(process, id, 0);
     }
     if (now[peer] != 0 && before[peer] == 0) {
@@ -53,7 +53,7 @@ void Wires::relist(ProcessId process, const std::vector<Rank>& listed) {
 
 void Wires::end(ProcessId process, bool in_good_order) {
   processes_[process].alive = false;
-  for (const ConnectionId id : std::vector<ConnectionId>(processes_[process].connection)) {
+  for (const WireId id : std::vector<WireId>(processes_[process].connection)) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) {
       continue;
@@ -70,7 +70,7 @@ void Wires::end(ProcessId process, bool in_good_order) {
 
 void Wires::stop(ProcessId process) {
   processes_[process].stopped = true;
-  for (const ConnectionId id : processes_[process].connection) {
+  for (const WireId id : processes_[process].connection) {
     if (const auto found = connections_.find(id); found != connections_.end()) {
       update_quiet(id, 1 - found->second.end_of(process));
     }
@@ -79,7 +79,7 @@ void Wires::stop(ProcessId process) {
 
 void Wires::resume(ProcessId process) {
   processes_[process].stopped = false;
-  for (const ConnectionId id : processes_[process].connection) {
+  for (const WireId id : processes_[process].connection) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) {
       continue;
@@ -96,7 +96,7 @@ void Wires::resume(ProcessId process) {
   }
 }
 
-void Wires::send(ProcessId process, ConnectionId connection, std::span<const std::byte> message) {
+void Wires::send(ProcessId process, WireId connection, std::span<const std::byte> message) {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) {
     return;
@@ -128,7 +128,7 @@ void Wires::send(ProcessId process, ConnectionId connection, std::span<const std
       make_event(WireEvent::arrive, due, WireEnd{.connection = connection, .which = 1 - own}));
 }
 
-void Wires::close(ProcessId process, ConnectionId connection, SimTime pause) {
+void Wires::close(ProcessId process, WireId connection, SimTime pause) {
   const auto found = connections_.find(connection);
   if (found != connections_.end()) {
     close_end(connection, found->second.end_of(process), pause, true);
@@ -139,7 +139,7 @@ void Wires::close(ProcessId process, ConnectionId connection, SimTime pause) {
 
 template <typename Act>
 void Wires::for_way(Rank from, Rank to, const Act& act) {
-  std::vector<std::pair<ConnectionId, std::size_t>> found;
+  std::vector<std::pair<WireId, std::size_t>> found;
   for (const auto& [id, connection] : connections_) {
     for (const std::size_t end : {0U, 1U}) {
       if (site_of(connection.ends[end]) == to && site_of(connection.ends[1 - end]) == from) {
@@ -154,7 +154,7 @@ void Wires::for_way(Rank from, Rank to, const Act& act) {
 
 void Wires::block(Rank from, Rank to) {
   if (++blocked_[way(from, to)] == 1) {
-    for_way(from, to, [&](ConnectionId id, std::size_t end) { update_quiet(id, end); });
+    for_way(from, to, [&](WireId id, std::size_t end) { update_quiet(id, end); });
   }
 }
 
@@ -163,7 +163,7 @@ void Wires::unblock(Rank from, Rank to) {
   if (--blocked_[way(from, to)] > 0) {
     return;
   }
-  for_way(from, to, [&](ConnectionId id, std::size_t end) {
+  for_way(from, to, [&](WireId id, std::size_t end) {
     update_quiet(id, end);
     retime(id, end);
     if (!connections_.at(id).ends[1 - end].open) {
@@ -175,7 +175,7 @@ void Wires::unblock(Rank from, Rank to) {
 
 void Wires::set_link(Rank from, Rank to, std::optional<LinkSpec> link) {
   changed_[way(from, to)] = std::move(link);
-  for_way(from, to, [&](ConnectionId id, std::size_t end) { retime(id, end); });
+  for_way(from, to, [&](WireId id, std::size_t end) { retime(id, end); });
 }
 
 bool Wires::reset(Rank a, Rank b, std::uint64_t bytes) {
@@ -183,8 +183,7 @@ bool Wires::reset(Rank a, Rank b, std::uint64_t bytes) {
   if (!newest) {
     return false;
   }
-  const Process& process = processes_[*newest];
-  const ConnectionId id = process.connection[static_cast<std::size_t>(b)];
+  const WireId id = wire(*newest, b);
   const auto found = connections_.find(id);
   if (found == connections_.end()) {
     return false;
@@ -213,7 +212,7 @@ bool Wires::passes(const Connection& connection, std::size_t to) const {
 }
 
 /// What is under way to this end starts over from now on.
-void Wires::retime(ConnectionId id, std::size_t to) {
+void Wires::retime(WireId id, std::size_t to) {
   Connection& connection = connections_.at(id);
   End& end = connection.ends[to];
   const LinkSpec spec = link(site_of(connection.ends[1 - to]), site_of(end));
@@ -228,7 +227,7 @@ void Wires::retime(ConnectionId id, std::size_t to) {
 // Connections.
 
 void Wires::redial(ProcessId process, Rank peer, SimTime pause) {
-  Process& dialer = processes_[process];
+  Caller& dialer = processes_[process];
   const auto at = static_cast<std::size_t>(peer);
   if (!dialer.alive || dialer.listed[at] == 0 || dialer.dialing[at] != 0) {
     return;
@@ -241,13 +240,13 @@ void Wires::redial(ProcessId process, Rank peer, SimTime pause) {
 }
 
 bool Wires::may_connect(ProcessId process, Rank peer) const {
-  const Process& dialer = processes_[process];
+  const Caller& dialer = processes_[process];
   const auto at = static_cast<std::size_t>(peer);
   if (!dialer.alive || dialer.stopped || dialer.listed[at] == 0 || !newest_[at] ||
-      dialer.connection[at] != kNoConnection) {
+      dialer.connection[at] != kNoWire) {
     return false;
   }
-  const Process& other = processes_[*newest_[at]];
+  const Caller& other = processes_[*newest_[at]];
   return other.alive && !other.stopped &&
          other.listed[static_cast<std::size_t>(dialer.site)] != 0 &&
          open_both_ways(dialer.site, peer);
@@ -256,7 +255,7 @@ bool Wires::may_connect(ProcessId process, Rank peer) const {
 void Wires::on_dial(const Dialing& dialing) {
   const auto [process, peer] = dialing;
   processes_[process].dialing[static_cast<std::size_t>(peer)] = 0;
-  if (processes_[process].connection[static_cast<std::size_t>(peer)] != kNoConnection) {
+  if (wire(process, peer) != kNoWire) {
     return;
   }
   if (!may_connect(process, peer)) {
@@ -278,24 +277,23 @@ void Wires::on_connected(const Dialing& dialing) {
     // The newest connection of a key counts. A site that hears of the other's end goes on, and may
     // die of a fault that is due then.
     const ProcessId other = *newest_[static_cast<std::size_t>(peer)];
-    if (const ConnectionId old = processes_[other].connection[static_cast<std::size_t>(site)];
-        old != kNoConnection) {
+    if (const WireId old = wire(other, site); old != kNoWire) {
       close(other, old, 0);
     }
   }
   if (!may_connect(process, peer)) {
-    if (processes_[process].connection[static_cast<std::size_t>(peer)] == kNoConnection) {
+    if (wire(process, peer) == kNoWire) {
       redial(process, peer, 0);
     }
     return;
   }
   const ProcessId other = *newest_[static_cast<std::size_t>(peer)];
-  const ConnectionId id = ++last_;
+  const WireId id = ++last_;
   Connection& joined = connections_[id];
   joined.ends[0].process = process;
   joined.ends[1].process = other;
-  processes_[process].connection[static_cast<std::size_t>(peer)] = id;
-  processes_[other].connection[static_cast<std::size_t>(site)] = id;
+  wire(process, peer) = id;
+  wire(other, site) = id;
   queue_.push(make_event(WireEvent::tell_up, queue_.now(), WireEnd{.connection = id, .which = 0}));
   queue_.push(make_event(WireEvent::tell_up, plus(queue_.now(), latency(site, peer)),
                          WireEnd{.connection = id, .which = 1}));
@@ -330,7 +328,7 @@ void Wires::on_fin(const WireEnd& at) {
   close_end(id, to, 0, true);
 }
 
-void Wires::close_end(ConnectionId id, std::size_t which, SimTime pause, bool tell) {
+void Wires::close_end(WireId id, std::size_t which, SimTime pause, bool tell) {
   Connection& connection = connections_.at(id);
   End& end = connection.ends[which];
   End& other = connection.ends[1 - which];
@@ -341,8 +339,8 @@ void Wires::close_end(ConnectionId id, std::size_t which, SimTime pause, bool te
   end.coming.clear();
   const ProcessId process = end.process;
   const Rank peer = site_of(other);
-  ConnectionId& current = processes_[process].connection[static_cast<std::size_t>(peer)];
-  current = current == id ? kNoConnection : current;
+  WireId& current = wire(process, peer);
+  current = current == id ? kNoWire : current;
   const bool was_told = end.told;
   if (other.open) {
     SimTime hears = plus(queue_.now(), latency(site_of(end), peer));
@@ -360,7 +358,7 @@ void Wires::close_end(ConnectionId id, std::size_t which, SimTime pause, bool te
   redial(process, peer, pause);
 }
 
-void Wires::update_quiet(ConnectionId id, std::size_t which) {
+void Wires::update_quiet(WireId id, std::size_t which) {
   Connection& connection = connections_.at(id);
   End& end = connection.ends[which];
   const End& other = connection.ends[1 - which];
@@ -377,7 +375,7 @@ void Wires::update_quiet(ConnectionId id, std::size_t which) {
   }
 }
 
-void Wires::break_now(ConnectionId id) {
+void Wires::break_now(WireId id) {
   if (!connections_.contains(id)) {
     return;
   }
@@ -416,7 +414,7 @@ void Wires::on_silence(const WireSilence& silence) {
   }
 }
 
-void Wires::on_snap(ConnectionId id) {
+void Wires::on_snap(WireId id) {
   if (const auto found = connections_.find(id); found != connections_.end()) {
     snapped_(site_of(found->second.ends[0]), site_of(found->second.ends[1]));
     break_now(id);

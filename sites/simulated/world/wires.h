@@ -31,14 +31,14 @@
 
 namespace sotto::sites {
 
-inline constexpr ConnectionId kNoConnection = 0;
+inline constexpr WireId kNoWire = 0;
 
 /// What a process is told by its channels.
 struct ChannelNews {
   enum class Kind : std::uint8_t { up, message, down };
   Kind kind = Kind::down;
   Rank peer = -1;
-  ConnectionId connection = kNoConnection;
+  WireId connection = kNoWire;
   ProcessId from = 0;  ///< process at the other end
   std::vector<std::byte> message = {};
 };
@@ -62,9 +62,9 @@ class Wires final : public Ways {
   void resume(ProcessId process);
   void relist(ProcessId process, const std::vector<Rank>& listed);
   /// A message on the connection that the process knows of; dropped when that is no more.
-  void send(ProcessId process, ConnectionId connection, std::span<const std::byte> message);
+  void send(ProcessId process, WireId connection, std::span<const std::byte> message);
   /// The process closes its end, and hears of it; the peer is tried again after `pause`.
-  void close(ProcessId process, ConnectionId connection, SimTime pause);
+  void close(ProcessId process, WireId connection, SimTime pause);
 
   // Links.
   void block(Rank from, Rank to);
@@ -101,13 +101,14 @@ class Wires final : public Ways {
     /// Which end is the process's.
     std::size_t end_of(ProcessId process) const { return ends[0].process == process ? 0 : 1; }
   };
-  struct Process {
+  /// A process, as its channels see it.
+  struct Caller {
     Rank site = 0;
     bool alive = false;
     bool stopped = false;
-    std::vector<char> listed;              ///< by site
-    std::vector<ConnectionId> connection;  ///< by site
-    std::vector<char> dialing;             ///< whether a try is due, by site
+    std::vector<char> listed;        ///< by site
+    std::vector<WireId> connection;  ///< by site
+    std::vector<char> dialing;       ///< whether a try is due, by site
   };
 
   std::size_t way(Rank from, Rank to) const {
@@ -117,6 +118,10 @@ class Wires final : public Ways {
   SimTime latency(Rank from, Rank to) const { return link(from, to).latency; }
   SimTime transmission(std::size_t bytes, const LinkSpec& link) const;
   Rank site_of(const End& end) const { return processes_[end.process].site; }
+  /// The connection of the process to a site; kNoWire: none.
+  WireId& wire(ProcessId process, Rank peer) {
+    return processes_[process].connection[static_cast<std::size_t>(peer)];
+  }
   bool passes(const Connection& connection, std::size_t to) const;
 
   void redial(ProcessId process, Rank peer, SimTime pause);
@@ -127,11 +132,11 @@ class Wires final : public Ways {
   void on_arrive(const WireEnd& at);
   void on_fin(const WireEnd& at);
   void on_silence(const WireSilence& silence);
-  void on_snap(ConnectionId id);
-  void close_end(ConnectionId id, std::size_t which, SimTime pause, bool tell);
-  void update_quiet(ConnectionId id, std::size_t which);
-  void retime(ConnectionId id, std::size_t to);
-  void break_now(ConnectionId id);
+  void on_snap(WireId id);
+  void close_end(WireId id, std::size_t which, SimTime pause, bool tell);
+  void update_quiet(WireId id, std::size_t which);
+  void retime(WireId id, std::size_t to);
+  void break_now(WireId id);
   template <typename Act>
   void for_way(Rank from, Rank to, const Act& act);
 
@@ -143,12 +148,12 @@ class Wires final : public Ways {
   Tell tell_;
   Snapped snapped_;
   RandomStream random_;
-  std::vector<Process> processes_;
+  std::vector<Caller> processes_;
   std::vector<std::optional<ProcessId>> newest_;  ///< processes by site; empty: it had none
   std::vector<int> blocked_;                      ///< times that a way is blocked
   std::vector<std::optional<LinkSpec>> changed_;  ///< changed links by way
-  std::map<ConnectionId, Connection> connections_;
-  ConnectionId last_ = kNoConnection;
+  std::map<WireId, Connection> connections_;
+  WireId last_ = kNoWire;
 };
 
 }  // namespace sotto::sites

@@ -33,7 +33,7 @@ TEST_CASE("a neighbour that sends more often than others does not lift the media
       bound.pulled(2, 2);
     }
   }
-  CHECK(bound.longest(1) == PullBound::kUsual * 2);
+  CHECK(bound.at(1).longest == PullBound::kUsual * 2);
 }
 
 TEST_CASE("the latest pulls of a neighbour stay with it when the list changes") {
@@ -42,11 +42,11 @@ TEST_CASE("the latest pulls of a neighbour stay with it when the list changes") 
     bound.pulled(0, 5);
     bound.pulled(1, 3);
   }
-  CHECK(bound.longest(1) == PullBound::kUsual * 3);
+  CHECK(bound.at(1).longest == PullBound::kUsual * 3);
   bound.rearrange(std::vector<std::size_t>{~std::size_t{0}, 0});
-  CHECK(bound.longest(1) == PullBound::kUsual * 5);
+  CHECK(bound.at(1).longest == PullBound::kUsual * 5);
   bound.rearrange({});
-  CHECK(bound.longest(1) == doctest::Approx(10));  // by the model's length, as before any pull
+  CHECK(bound.at(1).longest == doctest::Approx(10));  // by the model's length, as before any pull
 }
 
 TEST_CASE("a neighbour that has been silent for long has no voice in the median of pulls") {
@@ -56,13 +56,13 @@ TEST_CASE("a neighbour that has been silent for long has no voice in the median 
     bound.pulled(1, 1);
     bound.pulled(2, 50);
   }
-  CHECK(bound.longest(1) == PullBound::kUsual * 1);
+  CHECK(bound.at(1).longest == PullBound::kUsual * 1);
   for (std::uint64_t round = 0; round <= 3 * PullBound::kSilent; ++round) {
     bound.pulled(2, 50);  // the others have ended
   }
-  CHECK(bound.longest(1) == PullBound::kUsual * 50);
+  CHECK(bound.at(1).longest == PullBound::kUsual * 50);
   bound.pulled(0, 1);
-  CHECK(bound.longest(1) == PullBound::kUsual * 1);
+  CHECK(bound.at(1).longest == PullBound::kUsual * 1);
 }
 
 }  // namespace sotto::test::pull_bound_test

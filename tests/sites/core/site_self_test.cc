@@ -41,7 +41,7 @@ SiteSelf begun() {
           .minted = 1,
           .written_off = 0.5,
           .resets = 2,
-          .phase = SitePhase::training};
+          .phase = RoundPhase::training};
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ SiteSelf begun() {
 TEST_CASE("a round that was offered counts as ended in the saved state") {
   SiteSelf self = begun();
   self.offered = 4;
-  self.phase = SitePhase::offered;
+  self.phase = RoundPhase::offered;
   const SiteSelf loaded = saved_and_loaded(self);
   CHECK(loaded.incarnation == 7);
   CHECK(loaded.round == 4);
@@ -58,14 +58,14 @@ TEST_CASE("a round that was offered counts as ended in the saved state") {
   CHECK(loaded.trained);
   CHECK(loaded.written_off == 0.5);
   CHECK(loaded.resets == 2);
-  CHECK(loaded.phase == SitePhase::training);
+  CHECK(loaded.phase == RoundPhase::training);
 }
 
 TEST_CASE("a site that has not begun has no model in its saved state") {
   SiteSelf self = begun();
-  self.phase = SitePhase::waiting;
+  self.phase = RoundPhase::waiting;
   const SiteSelf loaded = saved_and_loaded(self);
-  CHECK(loaded.phase == SitePhase::waiting);
+  CHECK(loaded.phase == RoundPhase::waiting);
   CHECK_FALSE(loaded.trained);
 }
 

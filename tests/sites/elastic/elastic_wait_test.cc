@@ -48,7 +48,7 @@ TEST_CASE("epoch waits: who waits for a run of a store says which and what else 
   StoredRuns stored{.known = true};
   const auto words = [&](std::optional<std::chrono::milliseconds> again) {
     return words_of(wait_of(
-        {.node = {.up = 2, .least = 2, .empty = true}, .again_after = again, .stored = stored}));
+        {.node = {{.up = 2, .least = 2}, false, true}, .again_after = again, .stored = stored}));
   };
   CHECK(words({}).find("names no run") != std::string::npos);
   stored.latest = StoredRun{.number = 3, .id = {1, 2}, .name = "n7", .address = "10.0.0.7:9"};
@@ -81,7 +81,7 @@ TEST_CASE("epoch waits: a quorum is lost where those that are heard may not go o
     }
     const ElasticWait wait =
         wait_of({.member = &member,
-                 .node = {.up = heard.size(), .least = 1},
+                 .node = {{.up = heard.size(), .least = 1}},
                  .hears = [&](const auto& node) { return heard.contains(node); }});
     const bool goes_on = 2 * heard.size() > nodes ||
                          (2 * heard.size() == nodes && heard.contains(member.members().front()));
@@ -102,18 +102,18 @@ TEST_CASE(
   EpochWorld world = running(2, 5);
   const EpochMember& member = *world.all()[0]->member;
   const auto all = [](const EpochNode&) { return true; };
-  CHECK(wait_of({.member = &member, .node = {.up = 2, .least = 3}, .hears = all}).kind ==
+  CHECK(wait_of({.member = &member, .node = {{.up = 2, .least = 3}}, .hears = all}).kind ==
         Kind::nodes);
-  CHECK(wait_of({.member = nullptr, .node = {.up = 1, .least = 3}}).kind == Kind::nobody);
-  CHECK(wait_of({.member = nullptr, .node = {.up = 0, .least = 1}}).kind == Kind::nobody);
-  CHECK(wait_of({.member = nullptr, .node = {.up = 1, .least = 3}, .refused = 7}).kind ==
+  CHECK(wait_of({.member = nullptr, .node = {{.up = 1, .least = 3}}}).kind == Kind::nobody);
+  CHECK(wait_of({.member = nullptr, .node = {{.up = 0, .least = 1}}}).kind == Kind::nobody);
+  CHECK(wait_of({.member = nullptr, .node = {{.up = 1, .least = 3}}, .refused = 7}).kind ==
         Kind::key);
-  CHECK(wait_of({.member = nullptr, .node = {.up = 2, .least = 3}, .refused = 7}).kind ==
+  CHECK(wait_of({.member = nullptr, .node = {{.up = 2, .least = 3}}, .refused = 7}).kind ==
         Kind::nodes);
-  CHECK(wait_of({.member = nullptr, .node = {.up = 3, .least = 3}}).kind == Kind::admission);
+  CHECK(wait_of({.member = nullptr, .node = {{.up = 3, .least = 3}}}).kind == Kind::admission);
   // One that others know, and that is no member yet.
   EpochWorld::Process& late = world.start("late");
-  CHECK(wait_of({.member = late.member.get(), .node = {.up = 3, .least = 2}}).kind ==
+  CHECK(wait_of({.member = late.member.get(), .node = {{.up = 3, .least = 2}}}).kind ==
         Kind::admission);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("epoch waits: a node that leaves, or has left, waits for no step") {
       [&](const EpochWorld::Process& from, const std::string& /*to*/, const auto& /*message*/) {
         if (&from == &process && from.member->standing() != EpochStanding::member) {
           ++out;
-          CHECK(wait_of({.member = from.member.get(), .node = {.up = 1, .least = 1}}).kind ==
+          CHECK(wait_of({.member = from.member.get(), .node = {{.up = 1, .least = 1}}}).kind ==
                 Kind::none);
         }
         return false;

@@ -149,9 +149,15 @@ class Elsewhere {
             {.rank = 0,
              .name = options.name,
              .key = options.roster.key.node_keys(options.name).public_key}})),
-        roster_(options.roster, options.name, "127.0.0.1:0", kIncarnation, 1, list_,
-                settings_text(agreed_settings(options, complete_layout({}, parameters))),
-                RosterReach::all) {
+        roster_(
+            options.roster,
+            {.name = options.name,
+             .listen = "127.0.0.1:0",
+             .incarnation = kIncarnation,
+             .life = 1,
+             .list = list_,
+             .settings = settings_text(agreed_settings(options, complete_layout({}, parameters))),
+             .reach = RosterReach::all}) {
     ChannelOptions wanted{
         .security = {.own = options.roster.key.node_keys(options.name), .peers = list_}};
     wanted.bind = roster_.address();

@@ -214,7 +214,8 @@ TEST_CASE("run by roster: the only seed begins anew, and waits for those that go
 TEST_CASE("run by roster: a lone seed by its host's name knows that it is itself") {
   const std::string seed = "localhost:" + std::to_string(test::free_port());
   const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
-  RunRoster a({.least = 1, .most = 2, .seeds = {seed}}, "a", "", 1, 1, list, "");
+  RunRoster a({.least = 1, .most = 2, .seeds = {seed}},
+              {.name = "a", .incarnation = 1, .life = 1, .list = list});
   const Deadline late = Deadline::after(20s);
   while (!a.view().asked.empty() && !late.expired()) {
     std::this_thread::yield();
@@ -229,8 +230,13 @@ TEST_CASE("run by roster: who waits alone, and hears of a greater run with other
   SealedDatagrams other({.listen = "127.0.0.1:0"}, key.derived("sotto datagrams"));
   const std::string own = "127.0.0.1:" + std::to_string(test::free_port());
   const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
-  RunRoster a({.least = 2, .most = 2, .seeds = {own, other.address()}, .key = key}, "a", own, 1, 1,
-              list, "first=a\n");
+  RunRoster a({.least = 2, .most = 2, .seeds = {own, other.address()}, .key = key},
+              {.name = "a",
+               .listen = own,
+               .incarnation = 1,
+               .life = 1,
+               .list = list,
+               .settings = "first=a\n"});
   a.set_waiting(true);
   const Deadline late = Deadline::after(60s);
   while (a.view().standing != sites::RosterStanding::up && !late.expired()) {
@@ -308,8 +314,12 @@ TEST_CASE("run by roster: who finds nobody to take what it holds waits, and says
   // One that is in the roster and takes no connections; the first is found by it after its stop.
   const auto settings =
       settings_text(shared_settings(options, complete_layout({}, parameters.size())));
-  const RunRoster other(*options.roster, "b", "", 7, 1,
-                        std::make_shared<AllowList>(std::vector<TrustedPeer>()), settings);
+  const RunRoster other(*options.roster,
+                        {.name = "b",
+                         .incarnation = 7,
+                         .life = 1,
+                         .list = std::make_shared<AllowList>(std::vector<TrustedPeer>()),
+                         .settings = settings});
   const Status connected = site.connect();
   REQUIRE_MESSAGE(connected.ok(), connected.message());
   const std::vector<float> gradient(kDimension, 1);
@@ -326,7 +336,7 @@ TEST_CASE("run by roster: the number of a peer that has left is nobody else's so
   const RosterOptions options{.least = 2, .most = 4, .seeds = {seed}, .key = key};
   const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
   const auto other = std::make_shared<AllowList>(std::vector<TrustedPeer>());
-  const RunRoster a(options, "a", "", 1, 1, list, "");
+  const RunRoster a(options, {.name = "a", .incarnation = 1, .life = 1, .list = list});
   const auto rank_of = [&](const std::string& name) {
     const Deadline late = Deadline::after(20s);
     while (!late.expired()) {
@@ -341,7 +351,7 @@ TEST_CASE("run by roster: the number of a peer that has left is nobody else's so
   };
   std::set<Rank> ranks;
   for (const std::string name : {"b", "c", "d"}) {
-    const RunRoster node(options, name, "", 7, 1, other, "");
+    const RunRoster node(options, {.name = name, .incarnation = 7, .life = 1, .list = other});
     ranks.insert(rank_of(name));
   }
   CHECK_FALSE(ranks.contains(0));
@@ -354,7 +364,8 @@ TEST_CASE("run by roster: a node that ends says so more than once, as a datagram
   const RosterOptions options{
       .least = 1, .most = 2, .seeds = {datagrams.address()}, .key = key, .insecure = false};
   const auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
-  std::optional<RunRoster> leaver(std::in_place, options, "b", "", 7, 1, list, "");
+  std::optional<RunRoster> leaver(
+      std::in_place, options, RosterNode{.name = "b", .incarnation = 7, .life = 1, .list = list});
   sites::Roster roster({.name = "a",
                         .incarnation = 1,
                         .address = datagrams.address(),
@@ -402,7 +413,7 @@ TEST_CASE("run by roster: state folders and privacy are refused") {
 TEST_CASE("run by roster: without a secret key a node stays on this host, unless told otherwise") {
   auto list = std::make_shared<AllowList>(std::vector<TrustedPeer>());
   const auto open = [&](RosterOptions options, const std::string& name) {
-    RunRoster roster(options, name, "", 1, 1, list, "");
+    RunRoster roster(options, {.name = name, .incarnation = 1, .life = 1, .list = list});
     return roster.address();
   };
   CHECK(open({}, "a").starts_with("127.0.0.1:"));

@@ -34,7 +34,7 @@ struct Contacts {
   /// An answer to the latest probe of the node.
   bool answer(const RosterEntry& entry, RosterTime now, bool wishes = false) {
     const RosterProbe answer{
-        .answers = true, .nonce = at(entry).nonce, .wishes = wishes, .entry = {entry}};
+        .answers = true, .nonce = at(entry).nonce, .wishes = wishes, .entry = entry};
     const bool expected = contacts.note_answer(answer, now, [this] { return drawn += 16; });
     (void)contacts.note_wishes(at(entry), answer);
     return expected;
@@ -89,7 +89,7 @@ TEST_CASE("roster contacts: an answer to another probe is none, and a claim is a
   const RosterEntry a = entry_of("a", 2);
   Contacts known({a});
   (void)known.due(0ms);
-  const RosterProbe old{.answers = true, .nonce = 8, .entry = {a}};
+  const RosterProbe old{.answers = true, .nonce = 8, .entry = a};
   CHECK_FALSE(known.contacts.note_answer(old, 0ms, [] { return std::uint64_t{0}; }));
   CHECK(known.answer(a, 0ms));
   CHECK(known.at(a).next > 1s);

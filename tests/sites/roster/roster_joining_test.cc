@@ -33,8 +33,7 @@ struct Newcomer {
   }
   /// The node answers its probe.
   void hear(const RosterEntry& entry, RosterTime now) {
-    const RosterProbe answer{
-        .answers = true, .nonce = contacts.find(entry)->nonce, .entry = {entry}};
+    const RosterProbe answer{.answers = true, .nonce = contacts.find(entry)->nonce, .entry = entry};
     (void)contacts.note_answer(answer, now, [this] { return drawn += 16; });
   }
   JoinVerdict judge(RosterTime now, std::size_t most = 8) const {

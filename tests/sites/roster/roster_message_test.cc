@@ -22,7 +22,7 @@ std::vector<std::vector<std::byte>> random_messages(RandomStream& random) {
                     .digest = {random.next_u64(), random.next_u64()},
                     .wishes = random.below(2) == 0};
   messages.push_back(encode(probe));
-  probe.entry.push_back(entries[0]);
+  probe.entry = entries[0];
   messages.push_back(encode(probe));
   const RosterBook book = book_of(entries);
   messages.push_back(
@@ -55,7 +55,7 @@ TEST_CASE("roster: messages come back as they were written, within a datagram") 
                             .wishes = true,
                             .takes = false,
                             .forgot = true,
-                            .entry = {entries[0]}};
+                            .entry = entries[0]};
     const auto parsed = parse_roster(encode(probe));
     REQUIRE(parsed.ok());
     const auto& back = std::get<RosterProbe>(*parsed);

@@ -568,7 +568,7 @@ TEST_CASE("roster: a node that was suspected and speaks again is asked at once")
     world.watch([&](const std::string& from, const RosterDatagram& sent) {
       const auto parsed = parse_roster(sent.message);
       const auto* probe = parsed.ok() ? std::get_if<RosterProbe>(&*parsed) : nullptr;
-      if (probe != nullptr && !probe->answers && from == other && !probe->entry.empty()) {
+      if (probe != nullptr && !probe->answers && from == other && probe->entry) {
         last = sent.message;
       }
       asked += probe != nullptr && !probe->answers && from == seed ? 1U : 0U;
