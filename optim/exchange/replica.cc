@@ -33,7 +33,11 @@ void save_replica(const Replica& replica, ByteBuffer& out) {
   out.write(replica.peer);
   out.write(replica.version.chain());
   out.write(static_cast<std::uint8_t>(replica.state));
-  write_floats(replica.values(), out);
+  if (replica.shared != nullptr) {
+    write_floats(replica.shared->values, out);
+  } else {
+    write_floats(replica.model, out);  // which may be a device's
+  }
 }
 
 Status load_replica(ByteReader& in, Replica& replica) {
