@@ -134,7 +134,6 @@ void Roster::take(const std::string& from, const RosterOther& other) {
 void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime now) {
   if (probe.entry && is_self(*probe.entry)) {
     seeds_.note_own_probe(probe.nonce);
-    look_for_anybody(now);
     return;  // this node, by another of its addresses
   }
   bool recalled = false;

@@ -84,22 +84,6 @@ TEST_CASE("roster: a node whose seeds come later joins by those that are there t
   CHECK(asks(late, RosterTime(200'000)).empty());
 }
 
-TEST_CASE("roster: a node whose only lease leads back to itself is up when its own probe comes") {
-  Roster alone({.name = "a",
-                .incarnation = 1,
-                .address = "10.0.0.1:1",
-                .awaits_seeds = true,
-                .settings = {}},
-               RosterTime(0));
-  alone.set_seeds(leased({"outside:1"}), RosterTime(100));  // as a router maps it
-  alone.tick(RosterTime(200));
-  const auto sent = alone.released();
-  REQUIRE(sent.size() == 1);
-  CHECK(alone.standing() == sites::RosterStanding::joining);
-  CHECK(alone.receive("10.0.0.254:9", sent[0].message, RosterTime(300)).ok());
-  CHECK(alone.standing() == sites::RosterStanding::up);
-}
-
 TEST_CASE("roster: a lease that leads to another run is dropped, and ends nobody") {
   const auto setup = [](const std::string& name, const std::string& settings, bool awaits) {
     return sites::RosterSetup{.name = name,
