@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <sotto/study/quality.h>
+#include <sotto/trainers/model_sum.h>
 #include <sotto/trainers/placed_model.h>
 
 namespace sotto::study {
@@ -57,13 +58,19 @@ void ModelJudge::judge(const ModelSpread& spread, std::span<const std::span<cons
 void ModelJudge::judge_whole(const ModelSpread& spread,
                              std::span<const std::span<const float>> models, HistoryPoint& point) {
   const std::vector<float> mean = spread.mean();
-  point.consensus_distance = spread.squared_distance(mean);
+  const auto present = of_honest(models);
+  if (present.empty()) {
+    point.consensus_distance = spread.squared_distance(mean);
+  }
+  for (const auto& model : present) {  // to the bit what nodes of a real run find
+    point.consensus_distance += squared_distance(model, mean) / static_cast<double>(present.size());
+  }
   mean_ = task_->evaluate(mean);
   set_quality(point, mean_);
   if (!by_worst_ && point.round != plan_.run.rounds) {
     return;
   }
-  const Own found = judge_own(models);
+  const Own found = judge_own(present);
   if (by_worst_) {
     point.loss = found.worst_loss;
     (quality_at(mean_).share ? point.accuracy : point.r2) = found.worst_quality;
@@ -74,13 +81,18 @@ void ModelJudge::judge_whole(const ModelSpread& spread,
   }
 }
 
-ModelJudge::Own ModelJudge::judge_own(std::span<const std::span<const float>> models) {
+std::vector<std::span<const float>> ModelJudge::of_honest(
+    std::span<const std::span<const float>> models) const {
   std::vector<std::span<const float>> present;
   for (std::size_t node = 0; node < models.size(); ++node) {
     if (!models[node].empty() && !lies(node)) {
       present.emplace_back(models[node]);
     }
   }
+  return present;
+}
+
+ModelJudge::Own ModelJudge::judge_own(std::span<const std::span<const float>> present) {
   Own found;
   found.nodes = std::min(present.size(), kNodesJudged);
   for (std::size_t i = 0; i < found.nodes; ++i) {

@@ -56,8 +56,11 @@ class ModelJudge {
     std::size_t nodes = 0;
   };
   bool lies(std::size_t node) const;
-  /// Evaluates the own models of the nodes that do not lie; of many nodes some, evenly spread.
-  Own judge_own(std::span<const std::span<const float>> models);
+  /// The models that are there, of nodes that do not lie.
+  std::vector<std::span<const float>> of_honest(
+      std::span<const std::span<const float>> models) const;
+  /// Evaluates these; of many nodes' some, evenly spread.
+  Own judge_own(std::span<const std::span<const float>> present);
 
   const TrainPlan& plan_;
   const bool by_worst_;
