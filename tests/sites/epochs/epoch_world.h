@@ -472,9 +472,11 @@ class EpochWorld {
     std::ranges::generate(gradient, [&] { return static_cast<float>(random_.normal()); });
     return gradient;
   }
-  /// Whether the step that the node's gradient in parts is for is still to come.
+  /// Whether the step that the node's gradient in parts is for is still to come, and the node was a
+  /// member from its first part on: one that was put out drops what its caller goes on computing.
   static bool in_time(const Process& process) {
-    return process.member->self() == process.draft->id &&
+    return process.member->standing() == EpochStanding::member &&
+           process.member->self() == process.draft->id &&
            process.member->step() + 1 == process.draft->step;
   }
   /// Offers a gradient all of whose parts are given.
