@@ -47,7 +47,7 @@
 
 namespace sotto::sites {
 
-inline constexpr std::uint8_t kEpochProtocol = 3;       ///< the version that each message names
+inline constexpr std::uint8_t kEpochProtocol = 4;       ///< the version that each message names
 inline constexpr std::uint16_t kAllParts = 0xFFFF;      ///< a want for all parts of a mean
 inline constexpr std::uint32_t kMostPieces = 1U << 20;  ///< pieces of a snapshot
 
