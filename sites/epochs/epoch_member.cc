@@ -344,7 +344,8 @@ void EpochMember::look_for_tie() {
     return;
   }
   tie_since_ = tie_since_.value_or(now_);
-  if (now_ - *tie_since_ >= kEpochAgain) {  // by now the others have heard this node, too
+  // By now the others have heard this node, too, or have said their own again and were answered.
+  if (now_ - *tie_since_ >= 2 * kEpochAgain) {
     fail(tie);
   }
 }

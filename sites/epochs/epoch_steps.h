@@ -170,6 +170,8 @@ class EpochSteps {
   HaveMessage have(Round step, const EpochDigest& digest, bool answers) const {
     return {step, digest, answers, model_.claim()};
   }
+  /// Whether a member says another digest of the mean that this node holds, or of its model.
+  bool differs(const HaveMessage& have) const;
   /// Asks for the carried mean, which this node lacks: one that is known to have it, and others
   /// only where nothing comes.
   void ask_for_carried(EpochTime now);

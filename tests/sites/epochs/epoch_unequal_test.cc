@@ -212,6 +212,27 @@ TEST_CASE("epochs: where one of two differs both end, and name both digests") {
   CHECK(put_out(world).empty());
 }
 
+TEST_CASE("epochs: where one of two differs and its word is lost, the elder does not go on alone") {
+  for (const bool rates : {true, false}) {
+    CAPTURE(rates);
+    EpochWorld world = rates ? world_of({"a", "b"}) : running({"a", "b"});
+    if (rates) {
+      world.start("a");
+      world.start("b", 0.25);
+    } else {
+      world.spoil(world.at("b"));
+    }
+    const Round before = world.committed();
+    world.lose([](const EpochWorld::Process& from, const std::string&, const EpochMessage& message) {
+      const auto* const have = std::get_if<HaveMessage>(&message.body);
+      return from.name == "b" && have != nullptr && !have->answers;
+    });
+    world.run(kLong);
+    CHECK(world.ended().size() == 2);
+    CHECK((!rates || world.committed() == before));
+  }
+}
+
 TEST_CASE("epochs: a node with another learning rate is put out, and refused by the setting") {
   EpochWorld world = world_of({"a", "b", "c"});
   world.start("a");
