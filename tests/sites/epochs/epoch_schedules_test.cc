@@ -69,6 +69,11 @@ TEST_CASE("epochs: what a node computes that was put out is in no mean, and what
   CHECK(play.run() == EpochPlay::End::well);
 }
 
+TEST_CASE("epochs: a newcomer may copy a model that is spoilt before the run's first step") {
+  EpochPlay play(950'405);
+  CHECK(play.run() == EpochPlay::End::well);
+}
+
 TEST_CASE("epochs: a schedule plays the same again") {
   for (const std::uint64_t seed : {3U, 4U}) {
     EpochPlay one(seed);
