@@ -80,19 +80,19 @@ void EpochSteps::hear(const EpochNode& from, const HaveMessage& have, EpochTime 
   }
 }
 
-Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, bool acts,
+Result<std::optional<WholeMean>> EpochSteps::hear_held(const EpochNode& from,
+                                                       const PartMessage& part, bool acts,
                                                        bool replays) {
   const bool lacks = acts && lacks_carried() && part.digest == *carry_;
   if (part.step != step_ + 1 || (!replays && !lacks) ||
       !reducer_.decodes(part.encoding, part.part, part.parts)) {
     return std::optional<WholeMean>();
   }
-  std::optional<WholeMean> whole = parts_.add(part);
+  std::optional<WholeMean> whole = parts_.add(from, part);
   if (!whole) {
     return whole;
   }
   if (digest(whole->mean) != whole->digest) {
-    parts_.clear();
     asked_carry_ = false;
     return Status(Fault::unexpected,
                   fmt::format("step {}: the run's mean has another digest here: this node has "
