@@ -392,27 +392,33 @@ TEST_CASE("epochs: two nodes with two learning rates end before anybody steps") 
 }
 
 TEST_CASE("epochs: a node with another learning rate is found as it lacks the carried mean") {
-  EpochWorld world = world_of({"a", "b", "c"});
-  world.start("a");
-  world.start("b");
-  world.start("c", 0.25);
-  const auto is_have = [](const EpochWorld::Process&, const std::string&,
-                          const EpochMessage& message) { return is<HaveMessage>(message); };
-  world.lose(is_have);
-  world.run(EpochTime(3'000));
-  REQUIRE(world.at("c").member->epoch() == 1);
-  world.lose(
-      [&](const EpochWorld::Process& from, const std::string& to, const EpochMessage& message) {
-        return is_have(from, to, message) || (from.name == "c" && is<PromiseMessage>(message));
-      });
-  world.suspect(world.at("a"), world.at("b"));  // c stays a member, of which nothing is known
-  world.run(EpochTime(3'000), [&] { return world.carried() > 0; });
-  REQUIRE(world.at("c").member->members().size() == 3);
-  world.suspect_exactly();
-  world.lose({});
-  CHECK(go_on(world, 2));
-  REQUIRE(world.ended().size() == 1);
-  CHECK(world.ended().at("c").find("learning_rate: ") == 0);
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    EpochWorld world = world_of({"a", "b", "c"});
+    world.start("a");
+    world.start("b");
+    world.start("c", 0.25);
+    const auto is_have = [](const EpochWorld::Process&, const std::string&,
+                            const EpochMessage& message) { return is<HaveMessage>(message); };
+    world.lose(is_have);
+    world.run(EpochTime(3'000));
+    REQUIRE(world.at("c").member->epoch() == 1);
+    world.lose(
+        [&](const EpochWorld::Process& from, const std::string& to, const EpochMessage& message) {
+          return is_have(from, to, message) || (from.name == "c" && is<PromiseMessage>(message));
+        });
+    world.suspect(world.at("a"), world.at("b"));  // c stays a member, of which nothing is known
+    world.run(EpochTime(3'000), [&] { return world.carried() > 0; });
+    REQUIRE(world.at("c").member->members().size() == 3);
+    world.suspect_exactly();
+    world.lose({});
+    if (leaves) {
+      world.leave(world.at("c"));
+    }
+    CHECK(go_on(world, 2));
+    CHECK(world.ended().size() == (leaves ? 0 : 1));  // one that leaves does not come back
+    CHECK((leaves || world.ended().at("c").find("learning_rate: ") == 0));
+  }
 }
 
 namespace {
