@@ -16,12 +16,15 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/sites/epochs/epoch_message.h>
 #include <sotto/sites/epochs/epoch_node.h>
 
 namespace sotto {
 
 inline constexpr std::uint8_t kElasticHelloKind = 128;  ///< no message of EpochMember has this kind
-inline constexpr std::uint8_t kElasticHelloProtocol = 3;  ///< the version that each hello names
+/// The version that each hello names. It grows with that of epochs' messages: nodes that could not
+/// read those must not greet each other.
+inline constexpr std::uint8_t kElasticHelloProtocol = sites::kEpochProtocol + 1;
 
 /// What a node says of itself beside its run.
 struct ElasticSelf {

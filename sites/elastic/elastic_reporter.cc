@@ -156,9 +156,11 @@ void ElasticReporter::note(const sites::PutOutUnequal& unequal) {
   const std::vector<std::string> names = names_of(unequal.nodes);
   unequal_.insert(names.begin(), names.end());
   const std::string_view then =
-      unequal.own ? "this node takes the state anew from the others, once: if it differs again it "
-                    "ends"
-                  : "the others go on without it, and no step is lost";
+      unequal.comes_back ? "this node takes the state anew from the others, once: if it differs "
+                           "again it ends"
+      : unequal.own ? "this node does not come back, as it has taken the state anew before, or "
+                      "leaves"
+                    : "the others go on without it, and no step is lost";
   if (listener_) {
     listener_({.level = SiteEvent::Level::error,
                .kind = SiteEvent::Kind::node_unequal,

@@ -1,5 +1,6 @@
 #include <sotto/sites/epochs/epoch_decisions.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace sotto::sites {
@@ -14,6 +15,13 @@ void EpochDecisions::add(Epoch epoch, const EpochValue& value) {
 const EpochValue* EpochDecisions::find(Epoch epoch) const {
   const auto known = all_.find(epoch);
   return known == all_.end() ? nullptr : &known->second;
+}
+
+std::vector<std::pair<Epoch, EpochValue>> EpochDecisions::with_unequal() const {
+  std::vector<std::pair<Epoch, EpochValue>> ends;
+  std::ranges::copy_if(all_, std::back_inserter(ends),
+                       [](const auto& item) { return !item.second.unequal.empty(); });
+  return ends;
 }
 
 const std::pair<const Epoch, EpochValue>* EpochDecisions::answer(Epoch epoch) const {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include <sotto/sites/epochs/epoch_node.h>
 
@@ -21,6 +22,8 @@ class EpochDecisions {
   /// What a node is told that asks how an epoch ended: that, or the newest end if only that of a
   /// later one is known, as such a node is out. Null: nothing is known.
   const std::pair<const Epoch, EpochValue>* answer(Epoch epoch) const;
+  /// The ends that put out unequal members, of those that are kept.
+  std::vector<std::pair<Epoch, EpochValue>> with_unequal() const;
   /// The newest end; null: none is known.
   const std::pair<const Epoch, EpochValue>* newest() const {
     return all_.empty() ? nullptr : &*all_.rbegin();

@@ -209,6 +209,7 @@ std::optional<EpochValue> EpochEnding::try_choose(EpochTime now) {
 EpochChoice EpochEnding::choice() const {
   EpochChoice choice{.members = place_.members,
                      .base = place_.base,
+                     .own = steps_.step(),
                      .history = place_.history,
                      .promises = vote_.promises(),
                      .unwanted = {},

@@ -29,7 +29,23 @@ EpochJoiner::EpochJoiner(const EpochSetup& setup, EpochPost& post)
       fetch_(kMostStateFloats * sizeof(float) * setup.parameters.size() + kMostRest,
              sizeof(float) * setup.parameters.size()) {}
 
+void EpochJoiner::distrust(const std::vector<EpochNode>& unequal) {
+  const auto gave = [&](const EpochNode& node) { return fetch_.givers().contains(node); };
+  const bool anew = std::ranges::any_of(unequal, gave);
+  if (unequal_.size() > kMostEpochMembers) {
+    unequal_.clear();  // their stays are over by now
+  }
+  unequal_.insert(unequal.begin(), unequal.end());
+  fetch_.forget([&](const EpochNode& donor, EpochTime) { return unequal_.contains(donor); });
+  if (anew) {
+    restart();
+  }
+}
+
 bool EpochJoiner::hear(const EpochNode& from, const DonorMessage& donor, EpochTime now) {
+  if (unequal_.contains(from)) {
+    return false;
+  }
   // What members say of steps that this node has not named is no question for its caller.
   const auto& theirs = donor.settings;
   const bool differs = theirs && (theirs->learning_rate != said_.learning_rate ||
@@ -63,7 +79,7 @@ Status EpochJoiner::refusal(EpochTime now) {
 
 std::optional<FetchedState> EpochJoiner::take(const EpochNode& from, const PieceMessage& piece,
                                               EpochTime now) {
-  if (!fetch_.take(from, piece, now)) {
+  if (unequal_.contains(from) || !fetch_.take(from, piece, now)) {
     return std::nullopt;
   }
   const Round step = *fetch_.wanted();
@@ -108,12 +124,6 @@ void EpochJoiner::seek(Round step, bool free, EpochTime now) {
 }
 
 void EpochJoiner::ask(Round step, EpochTime now) {
-  // A donor that has begun anew may have been unequal, and so may its copy be.
-  if (std::ranges::any_of(fetch_.givers(),
-                          [&](const EpochNode& giver) { return post_.latest(giver) != giver; })) {
-    restart();
-    return;
-  }
   for (const auto& [donor, index] : fetch_.ask(now)) {
     post_.send(donor, FetchMessage{*fetch_.wanted(), index});
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -64,6 +65,9 @@ class EpochJoiner {
   /// that it has of the next mean: where nothing has come for longer than it may take, all means
   /// are asked for again, of another donor if there is one.
   void look_for_progress(Round step, std::size_t parts, EpochTime now);
+  /// These were put out as unequal: they are no donors, and what they gave of the state is dropped,
+  /// with all else of it.
+  void distrust(const std::vector<EpochNode>& unequal);
   /// Begins anew, with another state.
   void restart() {
     fetch_.restart();
@@ -87,6 +91,7 @@ class EpochJoiner {
   Round asked_to_ = 0;                        ///< the last step whose mean was asked for
   std::optional<EpochNode> asked_from_;  ///< whom: means are taken in order, as a channel has them
   std::optional<EpochNode> avoided_;     ///< it sent nothing for too long
+  std::set<EpochNode> unequal_;          ///< the latest of those that were put out so
   ProgressWait wait_;                    ///< for means
 };
 

@@ -122,7 +122,7 @@ void EpochMember::on(const EpochNode& from, const EpochHeader& header, const Par
   if (part.standing == PartMessage::Standing::held) {
     const bool replays =
         standing() == EpochStanding::joining && joiner_.replays() && joiner_.hears(from);
-    const auto whole = steps_.hear_held(part, acting(), replays);
+    const auto whole = steps_.hear_held(from, part, acting(), replays);
     if (!whole.ok()) {
       contradict(from, whole.status());
       return;
@@ -179,6 +179,12 @@ void EpochMember::on(const EpochNode& from, const EpochHeader& /*header*/,
   if (own != join.settings) {
     post_.send(from, DonorMessage{step(), 0, std::nullopt, own});  // it is not let in
     return;
+  }
+  // It may have copied from a member that was put out.
+  for (const auto& [ended, value] : decisions_.with_unequal()) {
+    if (std::ranges::find(value.members, from) == value.members.end()) {
+      post_.send(from, ended, DecideMessage{value});
+    }
   }
   donor_.hear(from, join, step(), now_);
   look_after_newcomers();
@@ -377,7 +383,8 @@ void EpochMember::look_for_tie() {
     return;
   }
   tie_since_ = tie_since_.value_or(now_);
-  if (now_ - *tie_since_ >= kEpochAgain) {  // by now the others have heard this node, too
+  // By now the others have heard this node, too, or have said their own again and were answered.
+  if (now_ - *tie_since_ >= 2 * kEpochAgain) {
     fail(tie);
   }
 }
@@ -417,6 +424,7 @@ bool EpochMember::commit(const Result<std::optional<WholeMean>>& whole) {
 
 void EpochMember::commit(const WholeMean& whole) {
   note_absent(whole);
+  contradicting_.clear();
   const auto outcome = steps_.commit(whole);
   donor_.pass_on(whole);
   parked_.push_back(whole.mean);
@@ -459,6 +467,7 @@ void EpochMember::restore(const FetchedState& state) {
     return;
   }
   steps_.restart_at(state.step);
+  sound_ = true;
 }
 
 void EpochMember::fail(const Status& status) {
@@ -472,11 +481,19 @@ void EpochMember::note_unequal(const EpochValue& value) {
   if (value.unequal.empty()) {
     return;
   }
-  unequal_ = {.nodes = value.unequal, .step = value.base, .own = false};
-  unequal_->own = std::ranges::find(value.unequal, self()) != value.unequal.end();
+  const bool own = std::ranges::find(value.unequal, self()) != value.unequal.end();
+  unequal_ = {.nodes = value.unequal,
+              .step = value.base,
+              .own = own,
+              .comes_back = own && anew_ < kMostAnew && !place_.wants_to_leave};
 }
 
 void EpochMember::differ(const Status& how) {
+  distrust_model();
+  if (place_.wants_to_leave) {
+    place_.standing = EpochStanding::left;
+    return;
+  }
   if (anew_ >= kMostAnew) {
     fail(how.with_context("after the state was taken anew from the others"));
     return;
@@ -486,7 +503,13 @@ void EpochMember::differ(const Status& how) {
 }
 
 void EpochMember::contradict(const EpochNode& by, const Status& how) {
-  contradicting_.insert(by);
+  const auto counts = [&](const EpochNode& node) {
+    return standing() == EpochStanding::joining
+               ? joiner_.hears(node)
+               : std::ranges::find(members(), node) != members().end();
+  };
+  contradicting_.insert_or_assign({by.name, by.incarnation}, by);
+  std::erase_if(contradicting_, [&](const auto& item) { return !counts(item.second); });
   if (standing() != EpochStanding::joining) {
     if (2 * contradicting_.size() > members().size() - 1) {
       differ(how);
@@ -507,6 +530,9 @@ void EpochMember::learn(Epoch epoch, const EpochValue& value) {
     return;
   }
   decisions_.add(epoch, value);
+  if (standing() == EpochStanding::joining) {
+    joiner_.distrust(value.unequal);
+  }
   follow();
 }
 
@@ -553,8 +579,12 @@ void EpochMember::end_epoch(const EpochValue& value) {
 
 void EpochMember::put_out(const EpochValue& value) {
   note_unequal(value);
+  const bool unequal = std::ranges::find(value.unequal, self()) != value.unequal.end();
+  if (unequal) {
+    distrust_model();
+  }
   if (!place_.wants_to_leave) {
-    if (std::ranges::find(value.unequal, self()) != value.unequal.end()) {
+    if (unequal) {
       differ({Fault::unexpected,
               fmt::format("step {}: the model or the mean of this node, {}, was not that of more "
                           "than half of the members, which go on without it: its processor or "

@@ -66,6 +66,7 @@ struct PutOutUnequal {
   std::vector<EpochNode> nodes{};  ///< in order
   Round step = 0;                  ///< steps of the run then
   bool own = false;                ///< this node is one of them
+  bool comes_back = false;         ///< it is, and takes the state anew from the others
 };
 
 class EpochMember {
@@ -84,11 +85,19 @@ class EpochMember {
   /// The model and its rule are those of a snapshot after `step` steps: a run that this node founds
   /// begins there. Before anything else. Fault::malformed leaves the parameters as they are.
   Status begin_from(Round step, std::span<const std::byte> snapshot);
+  /// The model is not one to begin from, or to keep, until the state was taken from others.
+  void distrust_model() {
+    sound_ = false;
+    file_copy_.drop();
+  }
+  /// Whether the model is one to begin from, and to keep: not from when this node was put out as
+  /// unequal until it has taken the state anew.
+  bool has_sound_model() const { return sound_; }
   /// Writes a snapshot of model and rule after applied() steps.
   void save(ByteBuffer& out) const { model_.save(out); }
   /// Begins such a snapshot, for a file, beside the training, in the memory of `room`.
   void begin_copy(std::vector<std::byte> room);
-  /// That snapshot: taken once it is whole.
+  /// That snapshot: taken once it is whole. It is dropped where this node is put out as unequal.
   WholeCopy& file_copy() { return file_copy_; }
 
   /// The processes that the roster knows, this one not among them. One that is missing is
@@ -243,7 +252,8 @@ class EpochMember {
   void begin_anew();
   /// Notes who is put out as unequal by this end of an epoch.
   void note_unequal(const EpochValue& value);
-  /// This node differs from the others: it takes the state anew, or has failed if it did so before.
+  /// This node differs from the others: it takes the state anew, or has failed if it did so before,
+  /// or has left if it wants to.
   void differ(const Status& how);
   /// The mean that this node sent has another digest here.
   void contradict(const EpochNode& by, const Status& how);
@@ -271,12 +281,14 @@ class EpochMember {
   LeftOut left_out_;
   std::optional<PutOutUnequal> unequal_;
   int anew_ = 0;                        ///< times that it has taken the state anew as unequal
+  bool sound_ = true;                   ///< see has_sound_model
   std::optional<EpochTime> tie_since_;  ///< since when it is known
-  std::set<EpochNode> contradicting_;   ///< nodes whose mean has another digest here
-  bool computing_ = false;              ///< a gradient is computed at the parameters
-  bool kept_ = false;                   ///< see keep_parameters
-  EpochTime now_{0};                    ///< of the latest call
-  EpochTime said_{0};                   ///< when things were said again last
+  /// Nodes whose mean has another digest here, since the last step; each process counts once.
+  std::map<std::pair<std::string, Incarnation>, EpochNode> contradicting_;
+  bool computing_ = false;  ///< a gradient is computed at the parameters
+  bool kept_ = false;       ///< see keep_parameters
+  EpochTime now_{0};        ///< of the latest call
+  EpochTime said_{0};       ///< when things were said again last
 };
 
 }  // namespace sotto::sites

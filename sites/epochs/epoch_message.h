@@ -47,7 +47,7 @@
 
 namespace sotto::sites {
 
-inline constexpr std::uint8_t kEpochProtocol = 3;       ///< the version that each message names
+inline constexpr std::uint8_t kEpochProtocol = 4;       ///< the version that each message names
 inline constexpr std::uint16_t kAllParts = 0xFFFF;      ///< a want for all parts of a mean
 inline constexpr std::uint32_t kMostPieces = 1U << 20;  ///< pieces of a snapshot
 
@@ -139,7 +139,7 @@ struct DonorMessage {
   Round oldest = 0;  ///< the first step whose mean it keeps
   /// The step of the copy of the state that it offers; none: it makes one at the wanted step.
   std::optional<Round> copy{};
-  /// Its own of the step that the newcomer names, where they are other ones: it lets it not in.
+  /// Settings of the step that the newcomer names, where its own are others: it is not let in.
   std::optional<StepSettings> settings{};
 };
 /// A request for a piece of a copy of the state.

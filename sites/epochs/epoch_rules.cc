@@ -70,37 +70,45 @@ std::set<EpochNode> EpochRules::unequal(const EpochChoice& choice) const {
   return unequal;
 }
 
+std::vector<const EpochPromise*> EpochRules::credible(const EpochChoice& choice,
+                                                      const std::set<EpochNode>& out) {
+  std::vector<const EpochPromise*> credible;
+  for (const auto& [voter, promise] : choice.promises) {
+    if (!out.contains(voter) && (!choice.own || promise.step <= *choice.own + 1)) {
+      credible.push_back(&promise);
+    }
+  }
+  return credible;
+}
+
 EpochValue EpochRules::choose(const EpochChoice& choice) const {
   if (const AcceptedValue* accepted = highest(choice.promises);
       accepted != nullptr && respects_accepted) {
     return accepted->value;
   }
-  Round top = choice.base;
-  for (const auto& [voter, promise] : choice.promises) {
-    top = std::max(top, promise.step);
-  }
+  // The others' mean is right, and may have been applied where a member that is put out said so.
   const std::set<EpochNode> out = unequal(choice);
-  std::size_t heard = 0;
+  const std::vector<const EpochPromise*> promises = credible(choice, out);
+  Round top = choice.base;
+  for (const EpochPromise* promise : promises) {
+    top = std::max(top, promise->step);
+  }
   std::size_t at_top = 0;
   std::size_t having = 0;
   std::optional<EpochDigest> mean;
   bool one_mean = true;
-  for (const auto& [voter, promise] : choice.promises) {
-    if (out.contains(voter)) {
-      continue;  // the others' mean is right, and may have been applied where it said so, too
-    }
-    ++heard;
-    at_top += promise.step == top ? 1U : 0U;
-    if (promise.step == top && promise.mean) {
+  for (const EpochPromise* promise : promises) {
+    at_top += promise->step == top ? 1U : 0U;
+    if (promise->step == top && promise->mean) {
       ++having;
-      one_mean = one_mean && (!mean || mean == promise.mean);
-      mean = promise.mean;
+      one_mean = one_mean && (!mean || mean == promise->mean);
+      mean = promise->mean;
     }
   }
   // A voter below the top shows that nobody has applied top + 1, as that one cannot have had it.
   // Two digests show that, too, as whoever applies a mean has heard of no other one; the members
   // make the step anew, and see that their digests differ.
-  const bool carry = having > 0 && one_mean && at_top == heard &&
+  const bool carry = having > 0 && one_mean && at_top == promises.size() &&
                      having == (carries_unless_one_lacks ? at_top : choice.members.size());
   EpochValue value{.members = staying(choice, out, false),
                    .base = top,

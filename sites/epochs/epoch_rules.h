@@ -17,8 +17,11 @@ namespace sotto::sites {
 
 /// What a proposer knows when it chooses how an epoch ends.
 struct EpochChoice {
-  std::vector<EpochNode> members{};              ///< members of the epoch, eldest first
-  Round base = 0;                                ///< steps that all had when it began
+  std::vector<EpochNode> members{};  ///< members of the epoch, eldest first
+  Round base = 0;                    ///< steps that all had when it began
+  /// Steps that the proposer has applied: no member can have applied two more, for which it would
+  /// have had to have those means. None: not known.
+  std::optional<Round> own{};
   History history{};                             ///< the run
   std::map<EpochNode, EpochPromise> promises{};  ///< promises by voter, of a quorum
   std::set<EpochNode> unwanted{};                ///< nodes that the proposer suspects
@@ -71,6 +74,10 @@ struct EpochRules {
  private:
   /// Members that more than half have heard to differ from more than half.
   std::set<EpochNode> unequal(const EpochChoice& choice) const;
+  /// Promises that tell where the run is: not those of members that are put out, or that name a
+  /// step which nobody can have applied.
+  static std::vector<const EpochPromise*> credible(const EpochChoice& choice,
+                                                   const std::set<EpochNode>& out);
   /// Whether a newcomer that has replayed `ready` steps is admitted where the next epoch begins at
   /// `base`: it has not promised to have a mean that is carried.
   bool admits(Round ready, Round base, bool carries) const;

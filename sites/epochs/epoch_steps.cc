@@ -70,25 +70,29 @@ void EpochSteps::hear(const EpochNode& from, const HaveMessage& have, EpochTime 
       carry_from_ = place_.index_of(from);
       post_.send(from, WantMessage{have.step, kAllParts});
     }
+    if (differs(have) && !have.answers) {
+      // This node's own word may have been lost, and one that has all it needs does not repeat it.
+      post_.send(from, this->have(have.step, held_->digest, true));
+    }
   } else if (const auto digest = log_.digest(have.step);
              digest && !have.answers && setup_.rules.answers_have) {
     post_.send(from, this->have(have.step, *digest, true));
   }
 }
 
-Result<std::optional<WholeMean>> EpochSteps::hear_held(const PartMessage& part, bool acts,
+Result<std::optional<WholeMean>> EpochSteps::hear_held(const EpochNode& from,
+                                                       const PartMessage& part, bool acts,
                                                        bool replays) {
   const bool lacks = acts && lacks_carried() && part.digest == *carry_;
   if (part.step != step_ + 1 || (!replays && !lacks) ||
       !reducer_.decodes(part.encoding, part.part, part.parts)) {
     return std::optional<WholeMean>();
   }
-  std::optional<WholeMean> whole = parts_.add(part);
+  std::optional<WholeMean> whole = parts_.add(from, part);
   if (!whole) {
     return whole;
   }
   if (digest(whole->mean) != whole->digest) {
-    parts_.clear();
     asked_carry_ = false;
     return Status(Fault::unexpected,
                   fmt::format("step {}: the run's mean has another digest here: this node has "
@@ -241,6 +245,15 @@ Result<std::optional<WholeMean>> EpochSteps::committed() {
   return setup_.rules.commits(haves.size(), place_.members.size())
              ? std::exchange(held_, std::nullopt)
              : std::nullopt;
+}
+
+bool EpochSteps::differs(const HaveMessage& have) const {
+  if (!held_ || held_->mean.step != have.step) {
+    return false;
+  }
+  const ModelClaim own = model_.claim();
+  return have.digest != held_->digest ||
+         (have.model.step == own.step && have.model.digest != own.digest);
 }
 
 std::uint64_t EpochSteps::unequal() const {

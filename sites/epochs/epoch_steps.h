@@ -101,8 +101,9 @@ class EpochSteps {
   void hear(const EpochNode& from, const HaveMessage& have, EpochTime now);
   /// A part of a whole mean, from a member while this one `acts`, or from a donor while this node
   /// `replays`: then the mean is handed out once it is whole, to be committed. Fault::unexpected:
-  /// its digest is another one here, and its parts are dropped.
-  Result<std::optional<WholeMean>> hear_held(const PartMessage& part, bool acts, bool replays);
+  /// the digest of the mean that the sender has sent is another one here, and it is dropped.
+  Result<std::optional<WholeMean>> hear_held(const EpochNode& from, const PartMessage& part,
+                                             bool acts, bool replays);
   /// Somebody wants parts of a mean: those of a committed step, of the whole mean of the next one
   /// if `gives_held`, or the own part of this epoch's next steps if `gives_made`.
   void answer(const EpochNode& from, const WantMessage& want, bool gives_held, bool gives_made);
@@ -170,6 +171,8 @@ class EpochSteps {
   HaveMessage have(Round step, const EpochDigest& digest, bool answers) const {
     return {step, digest, answers, model_.claim()};
   }
+  /// Whether a member says another digest of the mean that this node holds, or of its model.
+  bool differs(const HaveMessage& have) const;
   /// Asks for the carried mean, which this node lacks: one that is known to have it, and others
   /// only where nothing comes.
   void ask_for_carried(EpochTime now);

@@ -87,6 +87,12 @@ void WholeCopy::copy(std::size_t most) {
   }
 }
 
+void WholeCopy::drop() {
+  live_ = {};
+  bytes_.clear();
+  begun_ = false;
+}
+
 std::optional<WholeCopy::Copied> WholeCopy::take() {
   if (!begun_ || copies()) {
     return std::nullopt;

@@ -114,6 +114,8 @@ class WholeCopy {
   void finish() { copy(live_.bytes); }
   /// Hands out the copy once it is whole; none: it is not, or there is none.
   std::optional<Copied> take();
+  /// Drops the copy, whole or not.
+  void drop();
   /// Whether a copy is under way, or waits to be taken.
   bool holds() const { return begun_; }
   /// Bytes that were copied.

@@ -41,8 +41,8 @@ void StateFetch::choose(EpochTime now, EpochTime patience) {
   bool served = false;
   for (const auto& [node, donor] : donors_) {
     step = std::max(step, donor.step);
-    offered = std::max(offered, donor.copy);
-    served |= wanted_ && !donor.differs && (donor.holds || donor.copy == wanted_);
+    offered = is_asked(node) ? std::max(offered, donor.copy) : offered;
+    served |= wanted_ && is_asked(node) && !donor.differs && (donor.holds || donor.copy == wanted_);
   }
   const std::optional<Round> before =
       std::exchange(seen_, donors_.empty() ? std::nullopt : std::optional(step));
@@ -75,6 +75,9 @@ bool StateFetch::take(const EpochNode& from, const PieceMessage& piece, EpochTim
     donor->second.differs = true;
     donor->second.holds = false;
     drop_requests([&](const EpochNode& asked, EpochTime) { return asked == from; });
+    return false;
+  }
+  if (!joins(from)) {
     return false;
   }
   if (piece.bytes.size() > most_bytes_ - bytes_) {
@@ -126,6 +129,12 @@ void StateFetch::drop_late(EpochTime now) {
   }
 }
 
+bool StateFetch::is_asked(const EpochNode& donor) const {
+  return !wrong_.contains(donor) || std::ranges::all_of(donors_, [&](const auto& item) {
+    return wrong_.contains(item.first);
+  });
+}
+
 std::optional<EpochNode> StateFetch::next_donor(bool any_holds) {
   std::map<EpochNode, std::size_t> asked;
   for (const auto& [index, request] : under_way_) {
@@ -136,7 +145,8 @@ std::optional<EpochNode> StateFetch::next_donor(bool any_holds) {
   for (const auto& [node, donor] : donors_) {
     const auto found = asked.find(node);
     const std::size_t has = found == asked.end() ? 0 : found->second;
-    if (donor.differs || (any_holds && !donor.holds) || has > least) {
+    if (donor.differs || !is_asked(node) || !joins(node) || (any_holds && !donor.holds) ||
+        has > least) {
       continue;
     }
     if (has < least) {
@@ -154,8 +164,9 @@ std::vector<StateFetch::Request> StateFetch::ask(EpochTime now) {
     return requests;
   }
   drop_late(now);
-  const bool any_holds =
-      std::ranges::any_of(donors_, [](const auto& item) { return item.second.holds; });
+  const bool any_holds = std::ranges::any_of(donors_, [&](const auto& item) {
+    return item.second.holds && is_asked(item.first) && joins(item.first);
+  });
   if (!any_holds && now - begun_ < ProgressWait::kLeast) {
     return requests;
   }
@@ -190,11 +201,17 @@ std::optional<std::vector<std::byte>> StateFetch::finish() {
   }
   const auto digested = std::span(whole).first(std::min(whole.size(), digested_bytes_));
   if (xxh3_128(digested) != root_) {
+    if (givers_.size() == 1) {
+      wrong_.insert(*givers_.begin());
+    }
+    alone_ = true;
     restart();
     return std::nullopt;
   }
   forget_pieces();
   done_ = true;
+  alone_ = false;
+  wrong_.clear();
   return whole;
 }
 

@@ -98,7 +98,10 @@ class StateFetch {
     return std::ranges::any_of(under_way_,
                                [&](const auto& item) { return item.second.donor == donor; });
   }
-  /// Hands out the whole copy; none where its digest is another one, and all begins anew.
+  /// Hands out the whole copy; none where its digest, that of the parameters, is another one, and
+  /// all begins anew: with the pieces of one donor alone, until a copy is right. One whose copy was
+  /// wrong is asked again only where no other donor is known. What the rule remembers has no
+  /// digest.
   std::optional<std::vector<std::byte>> finish();
   /// Donors that have given pieces of the copy.
   const std::set<EpochNode>& givers() const { return givers_; }
@@ -120,6 +123,12 @@ class StateFetch {
     under_way_.clear();
     asked_nodes_.clear();
     again_.clear();
+  }
+  /// Whether this donor is to be asked at all: its copies were right, or no other donor is known.
+  bool is_asked(const EpochNode& donor) const;
+  /// Whether a piece of this donor may be joined with those that are there.
+  bool joins(const EpochNode& donor) const {
+    return !alone_ || givers_.empty() || givers_.contains(donor);
   }
   /// Pieces whose `(donor, when it was asked)` is lost are to be asked for again.
   template <typename Lost>
@@ -162,6 +171,8 @@ class StateFetch {
   std::size_t turn_ = 0;               ///< of donors that have as few under way
   EpochTime took_{0};                  ///< the time that the last piece took
   bool done_ = false;
+  bool alone_ = false;           ///< a copy of several donors was wrong: of one at a time
+  std::set<EpochNode> wrong_{};  ///< donors whose copies were wrong
 };
 
 }  // namespace sotto::sites

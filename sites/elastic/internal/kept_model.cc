@@ -43,7 +43,7 @@ void KeptModel::read() {
 }
 
 void KeptModel::keep_of(const sites::EpochMember& member) {
-  if (const Round step = member.applied(); step > 0) {
+  if (const Round step = member.applied(); step > 0 && member.has_sound_model()) {
     ByteBuffer model;
     member.save(model);
     next_ = {.step = step, .run = member.history(), .model = std::move(model).take()};
@@ -62,6 +62,9 @@ void KeptModel::tell() const {
 
 void KeptModel::write(sites::EpochMember* member, bool now) {
   Status status;
+  if (member != nullptr && !member->has_sound_model()) {
+    return;  // what is in the folder is of before
+  }
   if (member != nullptr) {
     status = now ? writer_.save(*member, local_) : writer_.keep(*member, local_);
   } else if (next_ && now) {

@@ -32,13 +32,14 @@ class KeptModel {
   const std::optional<ElasticState>& next() const { return next_; }
   /// The next member has taken it.
   void used() { next_.reset(); }
-  /// Keeps the model of a run that is given up.
+  /// Keeps the model of a run that is given up, unless it is not sound
+  /// (sites::EpochMember::has_sound_model).
   void keep_of(const sites::EpochMember& member);
   /// Tells of the model that was read.
   void tell() const;
-  /// Writes the model of the member, null: the one for the next member, to the folder: beside the
-  /// training where it is time, or with `now` as it is, and waits for that. What fails is told
-  /// once.
+  /// Writes the model of the member, if it is sound, null: the one for the next member, to the
+  /// folder: beside the training where it is time, or with `now` as it is, and waits for that. What
+  /// fails is told once.
   void write(sites::EpochMember* member, bool now);
   /// Goes on with a write beside the training.
   void go_on(sites::EpochMember& member) { writer_.go_on(member); }

@@ -57,6 +57,9 @@ void RunEntry::make_member(const std::optional<sites::History>& founded) {
     }
     kept_.used();
   }
+  if (unsound_) {
+    member_->distrust_model();
+  }
   if (parts_.connections.is_open()) {
     parts_.connections.links().forget_member();
   }
@@ -80,7 +83,10 @@ bool RunEntry::is_empty() const {
 }
 
 Round RunEntry::model_steps() const {
-  return member_ ? member_->applied() : kept_.next() ? kept_.next()->step : Round{0};
+  if (member_) {
+    return member_->has_sound_model() ? member_->applied() : Round{0};
+  }
+  return kept_.next() ? kept_.next()->step : Round{0};
 }
 
 BeginningSight RunEntry::beginning_sight(const NodeSight& sight) const {
@@ -148,6 +154,9 @@ Status RunEntry::follow(const NodeSight& sight) {
 }
 
 Status RunEntry::found() {
+  if (unsound_) {
+    return {};  // it waits for a run of others
+  }
   const auto founded = claim_.claim({.name = parts_.options.name,
                                      .incarnation = parts_.connections.incarnation(),
                                      .stay = standing_.stay(),
@@ -172,6 +181,7 @@ Status RunEntry::found() {
 void RunEntry::give_up() {
   standing_.give_up(member_->history(), member_->self().stay);
   kept_.keep_of(*member_);
+  unsound_ = !member_->has_sound_model();
   parts_.owed.note(member_->outcome());
   parts_.owed.lose(member_->applied());
   member_.reset();

@@ -96,7 +96,7 @@ class RunEntry {
   Status found();
   /// This node is in no run any more, and keeps model and steps.
   void give_up();
-  /// Steps of the model from which this node could begin a run.
+  /// Steps of the model from which this node could begin a run; 0 where it is not sound.
   Round model_steps() const;
   bool rounds_are_over(Round steps) const {
     return parts_.options.rounds > 0 && steps >= parts_.options.rounds;
@@ -110,6 +110,9 @@ class RunEntry {
   std::optional<sites::EpochMember> member_;
   Clock::time_point looked_{};    ///< at the run, whether it is to be given up
   bool parameters_kept_ = false;  ///< they are the caller's
+  /// The parameters are those with which a run put this node out, which it then gave up: they are
+  /// none to begin a run with.
+  bool unsound_ = false;
 };
 
 }  // namespace sotto

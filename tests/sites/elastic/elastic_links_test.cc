@@ -389,6 +389,11 @@ TEST_CASE("elastic nodes: hellos are read back, and nothing else is taken for on
   longer.push_back({});
   CHECK_FALSE(parse_hello(longer).has_value());
   CHECK_FALSE(parse_hello(encode(ElasticHello{.incarnation = 0})).has_value());
+  // A node whose messages of epochs have version 2 or 3 says 3 in its hello: it does not greet.
+  std::vector<std::byte> older = bytes;
+  older[1] = std::byte{3};
+  CHECK_FALSE(parse_hello(older).has_value());
+  static_assert(kElasticHelloProtocol > sites::kEpochProtocol && kElasticHelloProtocol > 3);
 }
 
 TEST_CASE("elastic nodes: of a roster the others are known that are there and have one process") {

@@ -9,7 +9,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/sites/elastic/elastic_assembly.h>
 
 #include "support/scratch.h"
 
@@ -74,6 +76,29 @@ TEST_CASE("run entries: votes count, but for those of a run that may be followed
   CHECK(Node(options).entry.note_end({.steps = 4, .all_left = true}).ok());
   CHECK(Node(options).entry.founded());
   CHECK_FALSE(Node(again).entry.founded());
+}
+
+TEST_CASE("run entries: a model with which a run put its node out is neither kept nor written") {
+  const Scratch scratch;
+  Node node(options_of((scratch.path() / "node").string()));
+  KeptModel kept(node.votes.folder(), node.options, node.layout, nullptr, node.reporter);
+  for (const bool sound : {false, true}) {
+    sites::EpochSetup setup = member_setup(node.options, false, node.parameters, node.layout);
+    setup.incarnation = 1;
+    sites::EpochMember member(std::move(setup), sites::EpochTime(0));
+    ByteBuffer snapshot;
+    member.save(snapshot);
+    REQUIRE(member.begin_from(4, snapshot.bytes()).ok());
+    if (!sound) {
+      member.distrust_model();
+    }
+    kept.keep_of(member);
+    CHECK(kept.next().has_value() == sound);
+    kept.write(&member, true);
+    KeptModel read(node.votes.folder(), node.options, node.layout, nullptr, node.reporter);
+    read.read();
+    CHECK(read.next().has_value() == sound);
+  }
 }
 
 }  // namespace sotto::test::run_entry_test

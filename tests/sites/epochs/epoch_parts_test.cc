@@ -39,18 +39,42 @@ EpochValue ending_at(Round base) {
 }  // namespace
 
 TEST_CASE("epochs: parts of two means are never joined") {
+  const EpochNode from{"a", 1, 0};
   HeldParts held;
-  CHECK_FALSE(held.add(part_of(0, 3, 5)));
-  CHECK_FALSE(held.add(part_of(1, 3, 5)));
-  CHECK_FALSE(held.add(part_of(2, 3, 6)));  // the parts before are of another mean
-  CHECK_FALSE(held.add(part_of(0, 3, 6)));
-  CHECK_FALSE(held.add(part_of(0, 3, 6)));  // a part that comes twice counts once
-  const auto whole = held.add(part_of(1, 3, 6));
+  CHECK_FALSE(held.add(from, part_of(0, 3, 5)));
+  CHECK_FALSE(held.add(from, part_of(1, 3, 5)));
+  CHECK_FALSE(held.add(from, part_of(2, 3, 6)));  // the parts before are of another mean
+  CHECK_FALSE(held.add(from, part_of(0, 3, 6)));
+  CHECK_FALSE(held.add(from, part_of(0, 3, 6)));  // a part that comes twice counts once
+  const auto whole = held.add(from, part_of(1, 3, 6));
   REQUIRE(whole);
   CHECK(whole->digest == EpochDigest{6, 0});
   CHECK(whole->mean.step == 7);
   CHECK(whole->mean.parts == std::vector<MeanPart>(3, {{0, 1}, kBytes}));
-  CHECK_FALSE(held.add(part_of(2, 3, 6)));  // it was handed out, and all begins anew
+  CHECK_FALSE(held.add(from, part_of(2, 3, 6)));  // it was handed out, and all begins anew
+}
+
+TEST_CASE(
+    "epochs: parts of two senders are never joined, so that a wrong one is known by its own") {
+  const EpochNode good{"a", 1, 0};
+  const EpochNode bad{"b", 1, 0};
+  HeldParts held;
+  CHECK_FALSE(held.add(good, part_of(0, 3, 5)));
+  PartMessage wrong = part_of(1, 3, 5);
+  wrong.who = {0};
+  CHECK_FALSE(held.add(bad, wrong));
+  CHECK_FALSE(held.add(good, part_of(1, 3, 5)));
+  CHECK(held.count() == 3);
+  CHECK_FALSE(held.add(bad, part_of(2, 3, 5)));
+  const auto whole = held.add(good, part_of(2, 3, 5));
+  REQUIRE(whole);
+  CHECK(whole->mean.parts == std::vector<MeanPart>(3, {{0, 1}, kBytes}));
+  CHECK(held.count() == 2);
+  // A member that is asked by many hears no more senders than an epoch has members.
+  for (std::uint16_t k = 1; k < 200; ++k) {
+    CHECK_FALSE(held.add({"c", k, 0}, part_of(0, 3, 5)));
+  }
+  CHECK(held.count() == 2 + kMostEpochMembers - 1);
 }
 
 TEST_CASE("epochs: the founding and the latest ends are kept, and the first word on each counts") {

@@ -63,6 +63,17 @@ TEST_CASE("epochs: whatever fails, also with compressed means and their errors")
   play(first, count, "topk:0.4");
 }
 
+TEST_CASE("epochs: what a node computes that was put out is in no mean, and what follows is") {
+  // Node b gives parts while it is a newcomer, and for the same step a whole gradient as a member.
+  EpochPlay play(930'023);
+  CHECK(play.run() == EpochPlay::End::well);
+}
+
+TEST_CASE("epochs: a newcomer may copy a model that is spoilt before the run's first step") {
+  EpochPlay play(950'405);
+  CHECK(play.run() == EpochPlay::End::well);
+}
+
 TEST_CASE("epochs: a schedule plays the same again") {
   for (const std::uint64_t seed : {3U, 4U}) {
     EpochPlay one(seed);

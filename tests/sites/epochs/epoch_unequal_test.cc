@@ -147,6 +147,28 @@ TEST_CASE("epochs: who is put out as unequal does not keep the others from carry
   CHECK(value.members.size() == 2);
 }
 
+TEST_CASE("epochs: a step that one member alone can have made up is no base of the next epoch") {
+  for (const bool out : {false, true}) {
+    CAPTURE(out);
+    EpochChoice choice{.base = 3, .own = Round{4}};
+    for (const char* name : {"a", "b", "c"}) {
+      const EpochNode node{name, 1, 0};
+      choice.members.push_back(node);
+      const bool lies = node.name == "c";
+      choice.promises[node] = {.by = node,
+                               .step = !lies ? Round{4}
+                                       : out ? Round{5}
+                                             : Round{6},
+                               .mean = !lies ? std::optional(kOne) : std::nullopt,
+                               .unequal = out && !lies ? 0b100U : 0U};
+    }
+    const EpochValue value = EpochRules().choose(choice);
+    CHECK(value.base == 4);
+    CHECK(value.carry == kOne);
+    CHECK(value.members.size() == (out ? 2 : 3));
+  }
+}
+
 TEST_CASE("epochs: a node whose model differs is put out, takes the state anew, and goes on") {
   for (const std::string bad : {"a", "c"}) {  // the eldest, which proposes first, and another
     EpochWorld world = running({"a", "b", "c"});
@@ -178,7 +200,53 @@ TEST_CASE("epochs: a node whose model differs is put out, takes the state anew, 
   }
 }
 
-TEST_CASE("epochs: who has copied from a node that differs copies anew, and is not put out") {
+TEST_CASE("epochs: the model of a node that was put out is none to keep until it is taken anew") {
+  EpochWorld world = running({"a", "b", "c"});
+  EpochMember& bad = *world.at("c").member;
+  CHECK(bad.has_sound_model());
+  world.spoil(world.at("c"));
+  world.run(kLong, [&] {
+    if (bad.standing() == EpochStanding::member && !bad.file_copy().holds()) {
+      bad.begin_copy({});
+    }
+    return bad.standing() == EpochStanding::joining;
+  });
+  REQUIRE(bad.standing() == EpochStanding::joining);
+  CHECK_FALSE(bad.has_sound_model());
+  CHECK_FALSE(bad.file_copy().holds());
+  const auto first = bad.take_unequal();
+  REQUIRE(first);
+  CHECK(first->comes_back);
+  CHECK(go_on(world, 3));
+  CHECK(bad.has_sound_model());
+  // A second time it does not say that it comes back.
+  world.spoil(world.at("c"));
+  CHECK(go_on(world, 2));
+  const auto second = world.last_word("c");
+  REQUIRE(second);
+  CHECK(second->own);
+  CHECK_FALSE(second->comes_back);
+}
+
+TEST_CASE("epochs: a node that differs while it leaves is gone, and does not come back") {
+  EpochWorld world = running({"a", "b", "c"});
+  world.spoil(world.at("c"));
+  world.lose([](const EpochWorld::Process&, const std::string&, const EpochMessage& message) {
+    return is<PrepareMessage>(message);
+  });
+  world.run(EpochTime(1'000));
+  REQUIRE(world.at("c").member->standing() == EpochStanding::member);
+  world.leave(world.at("c"));
+  world.lose({});
+  CHECK(go_on(world, 2));
+  CHECK(world.ended().empty());
+}
+
+namespace {
+
+/// Node c of three differs, and a newcomer p has copied its model, which the others hear from now
+/// on.
+EpochWorld copied_from_unequal() {
   EpochWorld world = running({"a", "b", "c"});
   world.lose(
       [](const EpochWorld::Process& from, const std::string& to, const EpochMessage& message) {
@@ -193,9 +261,27 @@ TEST_CASE("epochs: who has copied from a node that differs copies anew, and is n
   REQUIRE(newcomer.x[0] == world.at("c").x[0]);
   REQUIRE(newcomer.x[0] != world.at("a").x[0]);
   world.lose({});
-  CHECK(go_on(world, 4));
-  CHECK(put_out(world) == std::vector<std::string>{"c"});
-  CHECK(world.ended().empty());
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("epochs: who has copied from a node that differs copies anew, and is not put out") {
+  for (const bool dies : {false, true}) {  // one that dies says nothing of its next stay
+    CAPTURE(dies);
+    EpochWorld world = copied_from_unequal();
+    if (dies) {
+      world.lose(
+          [](const EpochWorld::Process& from, const std::string&, const EpochMessage& message) {
+            return from.name == "c" && is<JoinMessage>(message);
+          });
+      world.run(kLong, [&] { return !put_out(world).empty(); });
+      world.kill(world.at("c"));
+    }
+    CHECK(go_on(world, dies ? 3 : 4));
+    CHECK(put_out(world) == std::vector<std::string>{"c"});
+    CHECK(world.ended().empty());
+  }
 }
 
 TEST_CASE("epochs: where one of two differs both end, and name both digests") {
@@ -210,6 +296,28 @@ TEST_CASE("epochs: where one of two differs both end, and name both digests") {
     CHECK(why.find("the model has no digest") != std::string::npos);
   }
   CHECK(put_out(world).empty());
+}
+
+TEST_CASE("epochs: where one of two differs and its word is lost, the elder does not go on alone") {
+  for (const bool rates : {true, false}) {
+    CAPTURE(rates);
+    EpochWorld world = rates ? world_of({"a", "b"}) : running({"a", "b"});
+    if (rates) {
+      world.start("a");
+      world.start("b", 0.25);
+    } else {
+      world.spoil(world.at("b"));
+    }
+    const Round before = world.committed();
+    world.lose(
+        [](const EpochWorld::Process& from, const std::string&, const EpochMessage& message) {
+          const auto* const have = std::get_if<HaveMessage>(&message.body);
+          return from.name == "b" && have != nullptr && !have->answers;
+        });
+    world.run(kLong);
+    CHECK(world.ended().size() == 2);
+    CHECK((!rates || world.committed() == before));
+  }
 }
 
 TEST_CASE("epochs: a node with another learning rate is put out, and refused by the setting") {
@@ -250,7 +358,7 @@ TEST_CASE("epochs: a newcomer is not turned away by one member that says it has 
 
 namespace {
 
-/// Of three nodes, of which c has another learning rate, the eldest dies while none has heard of
+/// The eldest of three nodes, of which c has another learning rate, dies while none has heard of
 /// another's mean. What is said after that is lost where `lost` says so.
 EpochWorld lose_eldest_with_mean(const EpochWorld::Lost& lost) {
   EpochWorld world = world_of({"a", "b", "c"});
@@ -284,27 +392,33 @@ TEST_CASE("epochs: two nodes with two learning rates end before anybody steps") 
 }
 
 TEST_CASE("epochs: a node with another learning rate is found as it lacks the carried mean") {
-  EpochWorld world = world_of({"a", "b", "c"});
-  world.start("a");
-  world.start("b");
-  world.start("c", 0.25);
-  const auto is_have = [](const EpochWorld::Process&, const std::string&,
-                          const EpochMessage& message) { return is<HaveMessage>(message); };
-  world.lose(is_have);
-  world.run(EpochTime(3'000));
-  REQUIRE(world.at("c").member->epoch() == 1);
-  world.lose(
-      [&](const EpochWorld::Process& from, const std::string& to, const EpochMessage& message) {
-        return is_have(from, to, message) || (from.name == "c" && is<PromiseMessage>(message));
-      });
-  world.suspect(world.at("a"), world.at("b"));  // c stays a member, of which nothing is known
-  world.run(EpochTime(3'000), [&] { return world.carried() > 0; });
-  REQUIRE(world.at("c").member->members().size() == 3);
-  world.suspect_exactly();
-  world.lose({});
-  CHECK(go_on(world, 2));
-  REQUIRE(world.ended().size() == 1);
-  CHECK(world.ended().at("c").find("learning_rate: ") == 0);
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    EpochWorld world = world_of({"a", "b", "c"});
+    world.start("a");
+    world.start("b");
+    world.start("c", 0.25);
+    const auto is_have = [](const EpochWorld::Process&, const std::string&,
+                            const EpochMessage& message) { return is<HaveMessage>(message); };
+    world.lose(is_have);
+    world.run(EpochTime(3'000));
+    REQUIRE(world.at("c").member->epoch() == 1);
+    world.lose(
+        [&](const EpochWorld::Process& from, const std::string& to, const EpochMessage& message) {
+          return is_have(from, to, message) || (from.name == "c" && is<PromiseMessage>(message));
+        });
+    world.suspect(world.at("a"), world.at("b"));  // c stays a member, of which nothing is known
+    world.run(EpochTime(3'000), [&] { return world.carried() > 0; });
+    REQUIRE(world.at("c").member->members().size() == 3);
+    world.suspect_exactly();
+    world.lose({});
+    if (leaves) {
+      world.leave(world.at("c"));
+    }
+    CHECK(go_on(world, 2));
+    CHECK(world.ended().size() == (leaves ? 0 : 1));  // one that leaves does not come back
+    CHECK((leaves || world.ended().at("c").find("learning_rate: ") == 0));
+  }
 }
 
 namespace {

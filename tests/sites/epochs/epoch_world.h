@@ -210,6 +210,11 @@ class EpochWorld {
   }
   /// Nodes that have ended as they, or others of their epoch, differ: why, by name.
   const std::map<std::string, std::string>& ended() const { return ended_; }
+  /// What a node that has ended said of members that were put out; none: nothing.
+  std::optional<sites::PutOutUnequal> last_word(const std::string& name) const {
+    const auto found = last_words_.find(name);
+    return found == last_words_.end() ? std::nullopt : found->second;
+  }
   /// What a node says is another thing for some.
   using Forge =
       std::function<void(const Process& from, const std::string& to, sites::EpochMessage& message)>;
@@ -472,9 +477,11 @@ class EpochWorld {
     std::ranges::generate(gradient, [&] { return static_cast<float>(random_.normal()); });
     return gradient;
   }
-  /// Whether the step that the node's gradient in parts is for is still to come.
+  /// Whether the step that the node's gradient in parts is for is still to come, and the node was a
+  /// member from its first part on: one that was put out drops what its caller goes on computing.
   static bool in_time(const Process& process) {
-    return process.member->self() == process.draft->id &&
+    return process.member->standing() == EpochStanding::member &&
+           process.member->self() == process.draft->id &&
            process.member->step() + 1 == process.draft->step;
   }
   /// Offers a gradient all of whose parts are given.
@@ -563,6 +570,7 @@ class EpochWorld {
     }
     if (process.member->standing() == EpochStanding::failed && may_end(process)) {
       ended_[process.name] = process.member->fault().message();
+      last_words_[process.name] = process.member->take_unequal();
       kill(process, false);
       return;
     }
@@ -709,6 +717,12 @@ class EpochWorld {
     }
     return true;
   }
+  /// Whether the run began with this node, so that it has never copied a model.
+  bool began_with(const EpochNode& id) const {
+    const auto founding = decided_.find(0);
+    return founding != decided_.end() &&
+           std::ranges::find(founding->second.members, id) != founding->second.members.end();
+  }
   void check_parameters(const std::string& who, Process& process) {
     const bool wanted = process.member->wants_gradient();
     if (wanted && process.wanted && process.x != process.at_wanted) {
@@ -719,8 +733,7 @@ class EpochWorld {
       const auto model = models_.find(process.member->step());
       const EpochNode id = process.member->self();
       const bool right = model != models_.end() && model->second == process.x;
-      if (!right && spoilt_ &&
-          process.member->begun() > begun_) {  // a newcomer that has copied a model that is spoilt
+      if (!right && spoilt_ && !began_with(id)) {  // it has copied a model that is spoilt
         process.odd = true;
         spoilt_ids_.insert(id);
       }
@@ -755,6 +768,7 @@ class EpochWorld {
   bool spoilt_ = false;  ///< some model was
   std::set<EpochNode> spoilt_ids_;
   std::map<std::string, std::string> ended_;
+  std::map<std::string, std::optional<sites::PutOutUnequal>> last_words_;
   sites::Incarnation incarnations_ = 0;
   std::map<Epoch, EpochValue> decided_;
   std::map<Round, sites::StepMean> committed_;

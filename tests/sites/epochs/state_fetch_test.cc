@@ -4,13 +4,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sotto/base/xxh3.h>
+#include <sotto/sites/epochs/epoch_joiner.h>
+#include <sotto/sites/epochs/epoch_membership.h>
+#include <sotto/sites/epochs/epoch_message.h>
+#include <sotto/sites/epochs/epoch_post.h>
+#include <sotto/sites/epochs/epoch_setup.h>
 #include <sotto/sites/epochs/state_copy.h>
 #include <sotto/sites/epochs/state_fetch.h>
 
@@ -204,6 +213,81 @@ TEST_CASE("epochs: few pieces are under way where they come slowly, and many whe
     CAPTURE(slow);
     CHECK(under_way == (slow ? 1 : StateFetch::kMostWindow));
   }
+}
+
+TEST_CASE("epochs: a donor that gives wrong bytes is found out, and a right copy is made without") {
+  for (const EpochNode& bad : {EpochNode{"a", 1, 0}, EpochNode{"b", 1, 0}}) {
+    StateFetch fetch = wanting(1'000);
+    std::vector<std::byte> bytes(40);
+    for (std::size_t k = 0; k < bytes.size(); ++k) {
+      bytes[k] = static_cast<std::byte>(k);
+    }
+    const EpochDigest root = xxh3_128(bytes);
+    std::optional<std::vector<std::byte>> copy;
+    EpochTime now(10);
+    int tries = 0;
+    for (; !copy && tries < 5; ++tries) {
+      for (const char* name : {"a", "b"}) {
+        fetch.hear({name, 1, 0}, {.step = 9, .oldest = 3, .copy = 7}, now);
+      }
+      fetch.choose(now, EpochTime(1'000));
+      bool whole = false;
+      for (int k = 0; k < 10 && !whole; ++k) {
+        now += EpochTime(10);
+        for (const auto& [donor, index] : fetch.ask(now)) {
+          const auto from = std::span(bytes).subspan(std::size_t{10} * index, 10);
+          std::vector<std::byte> part(from.begin(), from.end());
+          part[0] ^= std::byte{donor == bad};
+          whole |= fetch.take(donor, {7, root, 4, index, std::move(part)}, now);
+        }
+      }
+      REQUIRE(whole);
+      copy = fetch.finish();
+    }
+    CHECK(copy == bytes);
+    CHECK(tries > 1);
+    CHECK(tries <= 3);  // of both, of one of them, and of the other
+  }
+}
+
+TEST_CASE(
+    "epochs: a newcomer drops a copy where a giver was put out as unequal, and else keeps it") {
+  std::vector<float> parameters(10);
+  EpochSetup setup;
+  setup.name = "p";
+  setup.parameters = parameters;
+  const EpochMembership place{.self = {"p", 9, 0}};
+  EpochPost post(place);
+  post.set_peers({{"a", 1, false}, {"b", 1, false}});
+  EpochJoiner joiner(setup, post);
+  /// The step of the copy that the newcomer says it wants.
+  const auto wanted = [&](EpochTime now) {
+    (void)post.released();
+    joiner.seek(0, true, now);
+    const auto said = parse_epoch(post.released().front().bytes());
+    REQUIRE(said);
+    return std::get<JoinMessage>(said->body).wanted;
+  };
+  const EpochNode b{"b", 1, 0};
+  for (const EpochNode& donor : {kDonor, b}) {
+    CHECK(joiner.hear(donor, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(1)));
+  }
+  REQUIRE(wanted(EpochTime(2)) == Round{7});
+  joiner.ask(0, EpochTime(3));
+  joiner.ask(0, EpochTime(4));
+  const std::vector<std::byte> bytes(10);
+  CHECK_FALSE(joiner.take(kDonor, {7, {}, 4, 0, bytes}, EpochTime(5)));
+  CHECK(post.hear({"a", 1, 1}));  // it was put out as it did not answer, and begins anew
+  joiner.ask(0, EpochTime(6));
+  CHECK(wanted(EpochTime(7)) == Round{7});
+  joiner.distrust({b});  // it has given nothing
+  CHECK(wanted(EpochTime(8)) == Round{7});
+  CHECK_FALSE(joiner.hears(b));
+  CHECK_FALSE(joiner.hear(b, {.step = 9, .oldest = 3, .copy = 7}, EpochTime(9)));
+  joiner.distrust({kDonor});
+  CHECK_FALSE(wanted(EpochTime(10)));
+  CHECK(joiner.hear({"b", 1, 1}, {.step = 9, .oldest = 3, .copy = 8}, EpochTime(11)));
+  CHECK(wanted(EpochTime(12)) == Round{8});
 }
 
 TEST_CASE("epochs: a donor whose pieces are cut in another way is asked no more") {
