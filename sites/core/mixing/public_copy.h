@@ -1,5 +1,5 @@
-// A public copy x̂ of a site's model: the model, the chain of changes that made it, and the payloads
-// that change it or hand it over whole.
+// A public copy x̂ of a site's model: the model, the chain of changes that made it, and the
+// payloads that change it or hand it over whole.
 //
 // Payload: version of x̂ before the change u64, lowest bit 0, and number of changes before it u64;
 // the encoding. Or the version with lowest bit 1 and the changes in it; x̂, d floats.
