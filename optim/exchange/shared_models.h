@@ -4,8 +4,7 @@
 // A vector is known by its owner and its version (replica.h), so that a holder which takes an
 // update that another one has taken needs not decode it. Vectors are the host's.
 //
-// A building block of the algorithms, not for users. One thread at a time. Holders own the copies;
-// owners outlive all holders.
+// Not for users. One thread at a time. Holders own the copies; owners outlive all holders.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +19,7 @@
 
 namespace sotto {
 
+/// One vector, as several nodes of a simulation hold it.
 struct SharedModel {
   std::span<const float> values;  ///< the owner's own vector, or `copy`
   Vector copy;                    ///< empty while `values` are the owner's own
