@@ -7,12 +7,12 @@
 namespace sotto {
 
 SharedModels::Held SharedModels::start(std::span<const float> values, const Ops& ops) {
-  if (const Held known = start_.lock();
+  if (Held known = start_.lock();
       known != nullptr && known->values.size() == values.size() &&
       std::memcmp(known->values.data(), values.data(), values.size_bytes()) == 0) {
     return known;
   }
-  const auto made = std::make_shared<SharedModel>();
+  auto made = std::make_shared<SharedModel>();
   made->copy = Vector(values, ops);
   made->values = made->copy;
   start_ = made;

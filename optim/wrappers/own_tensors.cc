@@ -123,7 +123,7 @@ Status OwnTensors::take_gradient(std::span<const float> gradient) {
 
 Status OwnTensors::complete(const Exchange& exchange) {
   const bool was_ready = parameters_ready();
-  const Status status = common_.algorithm->complete(exchange);
+  Status status = common_.algorithm->complete(exchange);
   if (status.ok() && !was_ready && parameters_ready()) {
     write_model();
   }
