@@ -103,8 +103,10 @@ double LinkStates::chance_of_passing(std::span<const LinkId> way) const {
 }
 
 bool LinkStates::may_overflow(std::span<const LinkId> way) const {
-  return std::ranges::any_of(
-      way, [this](LinkId link) { return (*this)[link].queue_bytes < kUnlimited; });
+  return std::ranges::any_of(way, [this](LinkId link) {
+    const LinkState& state = (*this)[link];
+    return state.queue_bytes < kUnlimited && !state.unlimited;  // for which nothing waits
+  });
 }
 
 LinkId LinkStates::least_share(std::span<const LinkId> way, bool counted) const {

@@ -241,9 +241,10 @@ LinkChangeFigures read_changed_figures(TomlReader& in) {
   const LinkSpec link = read_link_between(in, "link");
   const TomlReader figures = in.holds_text("link") ? in : *in.table("link");
   const bool whole = in.holds_text("link") || figures.has("preset");
-  for (const char* key : {"jitter", "loss", "trace"}) {
+  for (const char* key : {"jitter", "loss", "trace", "queue"}) {
     if (!in.holds_text("link") && figures.has(key)) {
-      figures.refuse(key, "an event changes bandwidth and latency; jitter, loss and trace stay");
+      figures.refuse(key,
+                     "an event changes bandwidth and latency; jitter, loss, trace and queue stay");
     }
   }
   LinkChangeFigures changed;

@@ -68,6 +68,10 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
     link.trace = trace->of();
   }
   if (const auto queue = figures.parsed("queue", parse_queue)) {
+    if (written.own_bytes_per_s == kUnlimited && link.bytes_per_s == kUnlimited &&
+        link.trace == nullptr) {
+      figures.refuse("queue", "nothing waits for an unlimited link: give its bandwidth, too");
+    }
     // It stands where the bandwidth does that things wait for.
     (written.own_bytes_per_s < kUnlimited ? written.own_queue_bytes : link.queue_bytes) = *queue;
   }

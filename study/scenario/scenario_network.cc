@@ -43,6 +43,10 @@ void read_way(TomlReader& host, const std::string& way, const Way& members,
     spec.*members.limit = trace ? kUnlimited : rate.value_or(spec.*members.limit);
     spec.*members.traced = trace ? trace->of(place) : nullptr;
     spec.*members.queue = queue.value_or(spec.*members.queue);
+    if (queue && spec.*members.limit == kUnlimited && spec.*members.traced == nullptr) {
+      host.refuse(way + "-queue",
+                  fmt::format("nothing waits for an unlimited connection: give {}, too", way));
+    }
   }
 }
 
@@ -155,7 +159,8 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
     between.finish();
   }
   if (scenario.network.initial_window_bytes == kUnlimited && scenario.has_queues()) {
-    in.refuse("link",
+    const bool at_link = scenario.link.queue_bytes < kUnlimited || !in.has("hosts");
+    in.refuse(at_link ? "link" : "hosts",
               "without tcp nothing goes packet by packet, and no queue fills; add tcp = {}");
   }
   in.finish();

@@ -206,7 +206,7 @@ TEST_CASE("what is wrong with a link's trace is said with its file and line") {
                                "[[events]]\nat = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = { trace "
                                "= \"net.csv\" }\n"));
   CHECK(event.status == 2);
-  CHECK(contains(event.err, "jitter, loss and trace stay"));
+  CHECK(contains(event.err, "trace and queue stay"));
 }
 
 TEST_CASE("a byte order mark, blank lines and blanks at ends of lines are passed over") {

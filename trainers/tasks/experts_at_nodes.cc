@@ -304,8 +304,8 @@ std::shared_ptr<const PlacedModel> place_experts(std::shared_ptr<const TaskFacto
       placed->own[e / (experts / nodes)].push_back(model->experts(l).parameters_of(e));
     }
   }
-  placed->settings = fmt::format("experts at nodes, {} with {}, capacity {}", options.model,
-                                 how.compressor, how.capacity);
+  placed->settings = fmt::format("experts at nodes, rows by {}, capacity {}, {}", how.compressor,
+                                 how.capacity, options.model);
   placed->build = [tasks, how](const ProgramNode& node) {
     return std::make_unique<ExpertProgram>(node, tasks->make_supervised(node.rank()),
                                            tasks->options().batch, how);

@@ -192,7 +192,13 @@ TEST_CASE("queues are read, warned of, and refused where nothing could fill them
       CHECK(std::string(error.what()).find(why) != std::string::npos);
     }
   };
-  refused("link = { latency = \"1 ms\", queue = \"64 kB\" }", "add tcp = {}");
+  refused("link = { bandwidth = \"9 Mbit/s\", queue = \"64 kB\" }", "add tcp = {}");
+  refused("tcp = {}\nlink = { latency = \"1 ms\", queue = \"64 kB\" }",
+          "nothing waits for an unlimited link");
+  refused(
+      "tcp = {}\nlink = \"wan\"\nhosts = [{ nodes = \"0\", up = \"5 Mbit/s\", down-queue = \"9 "
+      "kB\" }]",
+      "give down, too");
   refused("link = \"wan\"\nhosts = [{ nodes = \"0\", up = \"5 Mbit/s\", up-queue = \"9 kB\" }]",
           "add tcp = {}");
   refused("tcp = {}\nlink = { queue = \"1 kB\" }", "a packet of 1,500 bytes");
