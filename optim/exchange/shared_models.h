@@ -28,7 +28,7 @@ struct SharedModel {
 
 class SharedModels {
  public:
-  using Held = std::shared_ptr<SharedModel>;
+  using Held = std::shared_ptr<SharedModel>;  ///< by all that hold it
 
   /// A model from which all start, as a holder needs it: those that start alike share one copy.
   Held start(std::span<const float> values, const Ops& ops);

@@ -39,7 +39,7 @@ struct SeedStoreOptions {
 
 class SeedStoreBoard {
  public:
-  explicit SeedStoreBoard(SeedStoreOptions options) : options_(std::move(options)) {}
+  explicit SeedStoreBoard(SeedStoreOptions options) : options_(std::move(options)) {}  ///< unopened
 
   // For the node.
 
@@ -74,7 +74,7 @@ class SeedStoreBoard {
 
   // For the thread.
 
-  using End = std::pair<StoredRunId, StoredEnd>;
+  using End = std::pair<StoredRunId, StoredEnd>;  ///< how a run ended
   /// What a look at the runs goes by.
   struct RunWish {
     std::optional<StoredRun> wanted{};  ///< the run that the node wants to begin
@@ -96,8 +96,8 @@ class SeedStoreBoard {
 
   /// Whether the lease is to be taken out.
   bool leaves() const;
-  void set_seeds(std::vector<sites::RosterSeed> seeds);
-  RunWish wish() const;
+  void set_seeds(std::vector<sites::RosterSeed> seeds);  ///< nodes by the leases of now
+  RunWish wish() const;                                  ///< what the node wants of the next look
   /// The runs as they are now that the run `wanted` was claimed, if there was one.
   void set_runs(StoredRuns runs, const std::optional<StoredRun>& wanted);
   /// The end of a run that the store has yet to be told of.
