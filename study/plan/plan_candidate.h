@@ -13,6 +13,10 @@ namespace sotto::study {
 /// The algorithm of full-precision all-reduce; its run without further settings is the baseline.
 inline constexpr const char* kBaseline = "allreduce";
 
+/// Local steps, delayed gradients and batches by speed are worth a look where they make a round
+/// shorter by this factor.
+inline constexpr double kShorter = 0.9;
+
 /// A run, and what the model says of it.
 struct Candidate {
   RunSpec run;
@@ -38,6 +42,10 @@ struct Candidate {
   CodecSpeed codec;
 
   bool baseline() const { return run.name == kBaseline; }
+  /// Whether its rounds are so much shorter than those of `other` that it is worth a look.
+  bool shorter_than(const Candidate& other) const {
+    return predicted_seconds_per_round < kShorter * other.predicted_seconds_per_round;
+  }
 };
 
 /// A run that was considered and cannot be, or an algorithm that is not tried.
@@ -45,9 +53,5 @@ struct Refusal {
   std::string run;  ///< the run's or the algorithm's name
   std::string why;
 };
-
-/// Local steps, delayed gradients and batches by speed are worth a look where they make a round
-/// shorter by this factor.
-inline constexpr double kShorter = 0.9;
 
 }  // namespace sotto::study

@@ -2,19 +2,20 @@
 // network. One thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/optim/algorithm_info.h>
+#include <sotto/optim/step_rule_info.h>
 #include <sotto/study/plan/plan_candidate.h>
 #include <sotto/study/plan/plan_codec.h>
-#include <sotto/study/plan/plan_model.h>
 #include <sotto/study/plan/plan_proposals.h>
 #include <sotto/study/scenario/scenario.h>
-#include <sotto/study/train/train_plan.h>
+#include <sotto/study/train/run_spec.h>
 
 namespace sotto::study {
 
@@ -50,24 +51,22 @@ class Screen {
   std::vector<Refusal> take_refused() { return std::exchange(refused_, {}); }
 
  private:
-  /// What the proposal says of itself, without a prediction.
-  Candidate candidate_of(const Proposal& proposal, const TrainPlan& plan,
-                         const ParameterLayout& layout);
-  /// Adds the proposal with one setting more, where that makes a round shorter by a tenth.
-  void add_with(std::string_view setting, const std::string& value, const Proposal& proposal,
-                const Variations& variations, std::vector<Candidate>& found);
-  /// Adds the proposal with other settings, as `variations` vary it, where `first` rounds at least
-  /// are between exchanges. A refusal is noted.
-  void add_ways(const MoreSettings& settings, Round first, const Proposal& proposal,
-                const Variations& variations, std::vector<Candidate>& found);
-  /// Adds the found candidates with the step rules to try, the first `count` of them.
-  void add_rules(const Proposal& proposal, const AlgorithmInfo& info, const Variations& variations,
-                 std::size_t count, std::vector<Candidate>& found);
+  /// The run as it is and with the intervals, as Prediction::paces has them. Throws Error for a run
+  /// that is refused.
+  std::vector<Candidate> paces_of(const RunSpec& run, const std::vector<Round>& intervals);
+  /// The same; none for a run that is refused, which is noted.
+  std::vector<Candidate> paces_or_refusal(const RunSpec& run, const std::vector<Round>& intervals);
+  /// Adds the paces of the run that make a round shorter by a tenth than the first that was found.
+  void add_shorter(const RunSpec& run, const std::vector<Round>& intervals,
+                   std::vector<Candidate>& found);
+  /// Adds the run with delayed gradients, where that makes a round shorter by a tenth.
+  void add_delayed(const RunSpec& run, std::vector<Candidate>& found);
   /// Adds candidates with intervals with the outer rule of the algorithm.
-  void add_outer_rule(const Proposal& proposal, const AlgorithmInfo& info,
-                      const Variations& variations, std::vector<Candidate>& found);
-  void predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,
-               const JobTiming& timing, Round rounds) const;
+  void add_outer_rule(const RunSpec& run, const AlgorithmInfo& info,
+                      const std::vector<Round>& intervals, std::vector<Candidate>& found);
+  /// Adds the found candidates with the step rules to try, the first `count` of them.
+  void add_rules(const RunSpec& run, const AlgorithmInfo& info, const Variations& variations,
+                 std::size_t count, std::vector<Candidate>& found);
 
   const Scenario& scenario_;
   CodecMeter& codec_;

@@ -247,16 +247,24 @@ Status PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
 }
 
 Status PlanSearch::explore_by_pace() {
-  const std::uint64_t most = std::max(kLeast, options_.budget / kFewer);
-  for (const auto admitted : {&any, &plain}) {
-    std::uint64_t left = admitted == &any ? most : 1;
-    for (const Candidate& one : candidates_) {
-      const bool due = left > 0 && admitted(one) && !one.baseline();
-      left -= due ? 1 : 0;
-      Status added = due && !simulated(one.run) ? add_run(one, kEndless) : Status();
-      if (!added.ok()) {
-        return added;
-      }
+  const Status explored = add_first(std::max(kLeast, options_.budget / kFewer), any);
+  return explored.ok() ? add_first(1, plain) : explored;
+}
+
+Status PlanSearch::add_first(std::uint64_t count, const Admitted& admitted) {
+  for (const Candidate& one : candidates_) {
+    if (count == 0) {
+      break;
+    }
+    if (!admitted(one) || one.baseline()) {
+      continue;
+    }
+    --count;
+    if (simulated(one.run)) {
+      continue;
+    }
+    if (Status added = add_run(one, kEndless); !added.ok()) {
+      return added;
     }
   }
   return {};
@@ -399,8 +407,10 @@ Status PlanSearch::search() {
   }
   say_codec();
   for (const Candidate& one : candidates_) {
-    Status added = one.own || one.baseline() ? add_run(one, kEndless) : Status();
-    if (!added.ok()) {
+    if (!one.own && !one.baseline()) {
+      continue;
+    }
+    if (Status added = add_run(one, kEndless); !added.ok()) {
       return added;
     }
   }

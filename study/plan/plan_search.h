@@ -75,7 +75,11 @@ class PlanSearch {
   Status screen();
   /// Simulates candidates that `admitted` lets through, as long as one is promising.
   Status explore(std::uint64_t budget, const Admitted& admitted);
+  /// Simulates the candidates whose rounds promise most, and the first without compression.
   Status explore_by_pace();
+  /// Simulates the first `count` candidates that `admitted` lets through, besides the baseline;
+  /// those that have been simulated count.
+  Status add_first(std::uint64_t count, const Admitted& admitted);
   /// Simulates a candidate with the scenario's seed, and learns from it.
   Status add_run(const Candidate& candidate, double hopeless);
   /// The best of both kinds with the other seeds, up to the target.
