@@ -54,7 +54,7 @@ class Screen {
   /// The run as it is and with the intervals, as Prediction::paces has them. Throws Error for a run
   /// that is refused.
   std::vector<Candidate> paces_of(const RunSpec& run, const std::vector<Round>& intervals);
-  /// The same; none for a run that is refused, which is noted.
+  /// Gives the same, and none for a run that is refused, which is noted.
   std::vector<Candidate> paces_or_refusal(const RunSpec& run, const std::vector<Round>& intervals);
   /// Adds the paces of the run that make a round shorter by a tenth than the first that was found.
   void add_shorter(const RunSpec& run, const std::vector<Round>& intervals,
