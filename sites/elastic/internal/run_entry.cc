@@ -238,12 +238,12 @@ Status RunEntry::goes_on(const RosterSight& sight) const {
   const bool newcomer = !member_ || member_->standing() == EpochStanding::joining;
   const bool heard = member_ ? member_->hears_members() : parts_.connections.links().hears_of_run();
   if (newcomer && !heard && (sight.others_ended || (member_ && member_->run_is_over()))) {
+    const auto reported = parts_.reporter.report().epoch;  // none yet at the beginning
     return {Fault::ended,
             fmt::format("the run is over: all its nodes have left, and this one was {}; start its "
                         "nodes again to begin another",
-                        parts_.reporter.report().epoch->put_out > 0
-                            ? "put out before, as it did not answer"
-                            : "not let in before")};
+                        reported && reported->put_out > 0 ? "put out before, as it did not answer"
+                                                          : "not let in before")};
   }
   return {};
 }

@@ -177,7 +177,8 @@ AuditLog::AuditLog(std::string path, std::string site)
     refuse("audit", path_, status.message());
   }
   bool cut = false;
-  if (there && facts.st_size > 0) {
+  // Looked at only now: another process may have written to it until then.
+  if (::lstat(path_.c_str(), &facts) == 0 && facts.st_size > 0) {
     const auto checked = check_lines(path_);
     if (!checked.ok()) {
       refuse("audit", path_,
