@@ -1,7 +1,7 @@
 // A model of which some tensors lie at one node each, such as experts, and the others at all: what
 // an optimizer needs to train it.
 //
-// Its gradient is made by a program (groups/program.h), whose nodes exchange rows within a step.
+// A program makes the model's gradient (groups/program.h): its nodes exchange rows within a step.
 // The gradients that are handed over begin a round and are otherwise ignored. Tensors that lie at
 // one node are stepped there alone, by the step rule, whose selectors of tensors are judged on the
 // whole model (make_step_rule_of_part); the others go by the optimizer's algorithm

@@ -6,19 +6,11 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
+#include "cli/verse.h"
 
 namespace sotto::test::experts_test {
 
 namespace {
-
-/// A text of some symbols, long enough for a small context.
-std::string verse() {
-  std::string text;
-  for (int line = 0; line < 120; ++line) {
-    text += line % 3 == 0 ? "to be or not to be\n" : line % 3 == 1 ? "that is it\n" : "or not\n";
-  }
-  return text;
-}
 
 struct Job {
   /// A run with experts everywhere.

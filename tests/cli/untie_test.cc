@@ -11,19 +11,11 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
+#include "cli/verse.h"
 
 namespace sotto::test::untie_test {
 
 namespace {
-
-/// A text of some symbols, long enough for a small context.
-std::string verse() {
-  std::string text;
-  for (int line = 0; line < 120; ++line) {
-    text += line % 3 == 0 ? "to be or not to be\n" : line % 3 == 1 ? "that is it\n" : "or not\n";
-  }
-  return text;
-}
 
 Arguments train(const std::string& task, const std::string& model, const Arguments& more) {
   Arguments all = {"train",   "--task", task,          "--model",   model,       "--nodes", "2",
