@@ -14,6 +14,7 @@
 #include <sotto/sites/core/conduct/patience.h>
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/faults/site_liveness.h>
+#include <sotto/sites/simulated/site_access.h>
 
 #include "disk.h"
 #include "seen_site.h"
