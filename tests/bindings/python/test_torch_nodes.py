@@ -72,7 +72,7 @@ def test_a_module_leaves_what_it_holds_to_another_node():
     run = {**run, "seeds": f"127.0.0.1:{free_port()}", "leave_within": 60}
     models = [net(), net()]  # here, as PyTorch's seed is of the process
     gone = threading.Event()
-    held = []
+    reports = []
     sites = []
 
     def step(site, model, rank):
@@ -91,10 +91,10 @@ def test_a_module_leaves_what_it_holds_to_another_node():
                     step(site, model, rank)
                 if rank == 1:
                     site.leave()
-                    return
-                for _ in range(5):
-                    step(site, model, rank)
-                held.append(site.report()["mass"])
+                else:
+                    for _ in range(5):
+                        step(site, model, rank)
+                reports.append(site.report())
         except BaseException:  # the other one is not left to wait for this one
             for site in sites:
                 site.stop()
@@ -103,7 +103,12 @@ def test_a_module_leaves_what_it_holds_to_another_node():
             gone.set()
 
     threads(2, node)
-    assert held == [pytest.approx(2)]
+    left, stayed = reports
+    assert left["mass"] == 0
+    # An heir takes a parcel-mass in, and counts what it cuts off.
+    lowered = sum(report["mass_lowered"] for report in reports)
+    assert stayed["mass"] + lowered == pytest.approx(2)
+    assert stayed["mass"] > 1
 
 
 def test_what_steps_would_not_reach_is_refused():
