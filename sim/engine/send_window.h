@@ -60,7 +60,11 @@ class SendWindow {
 
   /// Counts the messages taken of which the sender has heard, and drops their times.
   void forget_heard(const Network& network, ConnectionId id) {
-    const auto heard = std::ranges::upper_bound(taken_, network.now() - network.latency_back(id));
+    const SimTime latest = network.now() - network.latency_back(id);
+    auto heard = taken_.begin();  // one by one, as few are kept
+    while (heard != taken_.end() && *heard <= latest) {
+      ++heard;
+    }
     out_ -= static_cast<std::uint32_t>(heard - taken_.begin());
     taken_.erase(taken_.begin(), heard);
   }

@@ -79,7 +79,10 @@ class LeanVector {
     }
   }
   /// Takes out the element at `at`.
-  void erase(T* at) { erase(at, at + 1); }
+  void erase(T* at) {
+    std::move(at + 1, end(), at);
+    pop_back();
+  }
   /// Drops all elements, and keeps the memory.
   void clear() {
     if (block_ != nullptr) {

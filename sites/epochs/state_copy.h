@@ -1,7 +1,7 @@
-// Copies of model and step rule at a named step: StateCopy is what a donor holds for newcomers.
-// WholeCopy is for a file. It is made of
-// the live state, in pieces: those that newcomers ask for, a slice at each tick, and what is
-// missing right before the state changes. Nothing is copied twice, nor when the copy begins.
+// Copies of model and step rule at a named step: StateCopy is what a donor holds for newcomers,
+// WholeCopy is for a file. Both are made of the live state in pieces: those that newcomers ask for,
+// a slice at each tick, and what is missing right before the state changes. Nothing is copied
+// twice, nor when the copy begins.
 //
 // Pure; one thread at a time. Memory: one copy of the state, piece by piece as it is made, until
 // nobody has asked for kHeld; pieces that are being sent may live on a little longer. What a step

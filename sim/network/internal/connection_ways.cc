@@ -25,16 +25,14 @@ ConnectionId ConnectionWays::add(const Platform& platform, Rank from, Rank to) {
   return id;
 }
 
-void ConnectionWays::update(ConnectionId id) {
-  const double latency = latency_factor_ * static_cast<double>(links_.latency_along(there(id)));
-  ways_[id].latency = from_nanoseconds(std::round(latency));
+SimTime ConnectionWays::latency_along(std::span<const LinkId> way) const {
+  const SimTime latency = links_.latency_along(way);
+  return latency_factor_ == 1
+             ? latency
+             : from_nanoseconds(std::round(latency_factor_ * static_cast<double>(latency)));
 }
 
-SimTime ConnectionWays::latency_back(ConnectionId id) const {
-  const double latency =
-      latency_factor_ * static_cast<double>(links_.latency_along(back_or_there(id)));
-  return from_seconds(latency * 1e-9);
-}
+void ConnectionWays::update(ConnectionId id) { ways_[id].latency = latency_along(there(id)); }
 
 SimTime ConnectionWays::round_trip(ConnectionId id) const {
   return plus(links_.latency_along(there(id)), links_.latency_along(back_or_there(id)));

@@ -48,7 +48,7 @@ class ConnectionWays {
   /// Latency without jitter.
   SimTime latency(ConnectionId id) const { return ways_[id].latency; }
   /// Latency of the way back, without jitter; of the way there when there is none back.
-  SimTime latency_back(ConnectionId id) const;
+  SimTime latency_back(ConnectionId id) const { return latency_along(back_or_there(id)); }
   /// How long a packet and its acknowledgement take, without queues and the model's factor.
   SimTime round_trip(ConnectionId id) const;
   /// The latency of the next message or packet, with its jitter.
@@ -68,6 +68,8 @@ class ConnectionWays {
   std::span<const LinkId> back_or_there(ConnectionId id) const {
     return ways_[id].back.count == 0 ? there(id) : back(id);
   }
+  /// Of all links of the way, with the model's factor.
+  SimTime latency_along(std::span<const LinkId> way) const;
 
   double latency_factor_;
   std::uint64_t seed_;
