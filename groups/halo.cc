@@ -211,11 +211,11 @@ void Halo::begin(std::span<const float> from, std::span<float> to,
 }
 
 Status Halo::encode_change(KeyedMemory& held, std::size_t i, std::span<const float> row,
-                           const RandomKey& key, ByteWriter& out) {
+                           const RandomKey& noise, ByteWriter& out) {
   const auto before = held.row(i);
   if (before.empty()) {
     const auto bytes = out.reserve(first_->row_bytes());
-    saturated_ += first_->encode(row, key, bytes);
+    saturated_ += first_->encode(row, noise, bytes);
     if (Status status = node().here(first_->decode(bytes, tried_, false)); !status.ok()) {
       return status;
     }
@@ -226,7 +226,7 @@ Status Halo::encode_change(KeyedMemory& held, std::size_t i, std::span<const flo
       return status;
     }
     const auto bytes = out.reserve(codec_.row_bytes());
-    saturated_ += codec_.encode(tried_, key, bytes);
+    saturated_ += codec_.encode(tried_, noise, bytes);
     std::ranges::copy(before, tried_.begin());
     if (Status status = node().here(codec_.decode(bytes, tried_, true)); !status.ok()) {
       return status;

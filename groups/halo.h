@@ -123,7 +123,7 @@ class Halo final : public OnePhaseCollective {
   Result<Parcel> encode(std::size_t edge, std::span<std::byte> out);
   /// Encodes row i of an edge as a change of what both ends hold, and holds what it is with that.
   Status encode_change(KeyedMemory& held, std::size_t i, std::span<const float> row,
-                       const RandomKey& key, ByteWriter& out);
+                       const RandomKey& noise, ByteWriter& out);
   /// Bytes of row i that comes along an edge.
   std::size_t bytes_of(std::size_t edge, std::size_t i) const {
     return keyed() && !held_in_[edge].has(i) ? first_->row_bytes() : codec_.row_bytes();
