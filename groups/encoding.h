@@ -14,7 +14,7 @@
 // Error feedback sends later what it could not send now. That is right for a vector of which a
 // receiver takes the sum over rounds. It is wrong for activations: the residual of one example
 // would be added to another. What makes up for it there is a memory under the example's key, at
-// both ends (keyed_link.h). Parameters would be counted twice; gather updates of them.
+// both ends (keyed_link.h, halo.h). Parameters would be counted twice; gather updates of them.
 //
 // Every row of activations and of their gradients counts, so their compressors also keep any row
 // within half its length (Contract::alpha), which sparse encodings do not.
@@ -68,7 +68,7 @@ std::string_view memory_name(ErrorMemory memory);
 std::unique_ptr<Compressor> make_encoder(const Encoding& encoding, std::size_t elements,
                                          const Ops& ops = host_ops());
 
-/// Throws Error (field "compressor") for the memory under keys, which only a KeyedLink has.
+/// Throws Error (field "compressor") for the memory under keys, for collectives that have none.
 void refuse_keyed(const Encoding& encoding);
 
 /// Whether the compressor carries its elements as they are.

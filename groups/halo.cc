@@ -25,13 +25,40 @@ void check_lists(const std::vector<HaloEdge>& edges, const Group& group, std::si
   }
 }
 
+/// Whether both ends hold rows that go by this encoding.
+bool holds_rows(const Encoding& encoding, std::size_t width) {
+  return encoding.memory == ErrorMemory::keyed && !is_exact(*make_encoder(encoding, width));
+}
+
+/// The encoding of rows that go for the first time.
+Encoding first_of(const Encoding& encoding, const std::string& first) {
+  return {.data = encoding.data, .memory = encoding.memory, .compressor = first};
+}
+
 /// A room for each neighbour, as long at all members.
 std::vector<std::size_t> rooms_for(const GroupMember& member, const HaloLists& lists,
-                                   std::size_t width, const Encoding& encoding) {
-  const std::size_t row = RowCodec(width, encoding, member.node->ops()).row_bytes();
+                                   std::size_t width, const Encoding& encoding,
+                                   const std::string& first) {
+  const Ops& ops = member.node->ops();
+  std::size_t row = RowCodec(width, encoding, ops).row_bytes();
+  std::size_t front = 0;
+  if (holds_rows(encoding, width)) {
+    row = std::max(row, RowCodec(width, first_of(encoding, first), ops).row_bytes());
+    front = sizeof(std::uint64_t);
+  }
   const std::size_t longest = lists.longest;
   return std::vector<std::size_t>(std::max<std::size_t>(1, lists.out.size()),
-                                  (longest + 7) / 8 + longest * row);
+                                  front + (longest + 7) / 8 + longest * row);
+}
+
+/// A memory for the rows of each edge.
+std::vector<KeyedMemory> memories_for(const std::vector<HaloEdge>& edges, std::size_t width) {
+  std::vector<KeyedMemory> memories;
+  memories.reserve(edges.size());
+  for (const HaloEdge& edge : edges) {
+    memories.emplace_back(width, edge.rows.size());
+  }
+  return memories;
 }
 
 bool bit(std::span<const std::byte> bitmap, std::size_t at) {
@@ -110,16 +137,23 @@ GraphPart graph_part(std::span<const GraphEdge> edges, std::span<const int> owne
 }
 
 Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encoding& encoding,
-           Merge merge)
-    : OnePhaseCollective(member, lists.in.size(), rooms_for(member, lists, width, encoding)),
+           Merge merge, const std::string& first)
+    : OnePhaseCollective(member, lists.in.size(), rooms_for(member, lists, width, encoding, first)),
       lists_(std::move(lists)),
       merge_(merge),
       codec_(width, encoding, node().ops()),
       parcels_(lists_.out.size()),
       tried_(width) {
-  refuse_keyed(encoding);
+  if (merge == Merge::add) {
+    refuse_keyed(encoding);
+  }
   check_lists(lists_.out, group(), lists_.longest);
   check_lists(lists_.in, group(), lists_.longest);
+  if (holds_rows(encoding, width)) {
+    first_.emplace(width, first_of(encoding, first), node().ops());
+    held_out_ = memories_for(lists_.out, width);
+    held_in_ = memories_for(lists_.in, width);
+  }
   for (const HaloEdge& edge : lists_.out) {
     to_edges_.push_back(member_.edge(edge.position));
   }
@@ -130,9 +164,11 @@ Halo::Halo(GroupMember member, HaloLists lists, std::size_t width, const Encodin
 }
 
 std::string Halo::signature() const {
-  return fmt::format("halo {:016x} of up to {} rows of {} elements by {}, {}, among {} of group {}",
-                     lists_.digest, lists_.longest, width(), codec_.spec(),
-                     merge_ == Merge::add ? "added" : "replaced", members(), group().number);
+  return fmt::format(
+      "halo {:016x} of up to {} rows of {} elements by {}, {}, among {} of group {}{}",
+      lists_.digest, lists_.longest, width(), codec_.spec(),
+      merge_ == Merge::add ? "added" : "replaced", members(), group().number,
+      keyed() ? fmt::format(", as changes of rows that went by {} first", first_->spec()) : "");
 }
 
 std::uint64_t Halo::parts() const { return static_cast<std::uint64_t>(members()) * lists_.longest; }
@@ -141,9 +177,10 @@ ExchangeVolume Halo::volume() const {
   ExchangeVolume volume;
   const auto edge_volume = [this](const HaloEdge& edge) {
     const std::size_t rows = edge.rows.size();
-    return EdgeVolume{.frames = 1,
-                      .elements = rows * width(),
-                      .bytes = kFrameHeaderBytes + bitmap_bytes(rows) + rows * codec_.row_bytes()};
+    return EdgeVolume{
+        .frames = 1,
+        .elements = rows * width(),
+        .bytes = kFrameHeaderBytes + digest_bytes() + bitmap_bytes(rows) + rows * longest_row()};
   };
   for (const HaloEdge& edge : lists_.out) {
     volume.sent[group().rank_of(edge.position)] = edge_volume(edge);
@@ -173,21 +210,64 @@ void Halo::begin(std::span<const float> from, std::span<float> to,
   }
 }
 
-Parcel Halo::encode(const HaloEdge& edge, std::uint64_t first_key, std::span<std::byte> out) {
+Status Halo::encode_change(KeyedMemory& held, std::size_t i, std::span<const float> row,
+                           const RandomKey& noise, ByteWriter& out) {
+  const auto before = held.row(i);
+  if (before.empty()) {
+    const auto bytes = out.reserve(first_->row_bytes());
+    saturated_ += first_->encode(row, noise, bytes);
+    if (Status status = node().here(first_->decode(bytes, tried_, false)); !status.ok()) {
+      return status;
+    }
+  } else {
+    node().ops().subtract(row, before, tried_);
+    if (Status status = node().require_finite(tried_, "change of a row that is sent");
+        !status.ok()) {
+      return status;
+    }
+    const auto bytes = out.reserve(codec_.row_bytes());
+    saturated_ += codec_.encode(tried_, noise, bytes);
+    std::ranges::copy(before, tried_.begin());
+    if (Status status = node().here(codec_.decode(bytes, tried_, true)); !status.ok()) {
+      return status;
+    }
+  }
+  if (Status status = node().require_finite(tried_, "row that both ends hold"); !status.ok()) {
+    return status;
+  }
+  held.put(i, tried_);
+  return {};
+}
+
+Result<Parcel> Halo::encode(std::size_t edge, std::span<std::byte> out) {
+  const HaloEdge& listed = lists_.out[edge];
+  const auto first_key = static_cast<std::uint64_t>(listed.position) * lists_.longest;
   ByteWriter writer(out);
-  const auto bitmap = writer.reserve(bitmap_bytes(edge.rows.size()));
+  if (keyed()) {
+    writer.write(held_out_[edge].digest());
+  }
+  const auto bitmap = writer.reserve(bitmap_bytes(listed.rows.size()));
   std::ranges::fill(bitmap, std::byte{0});
   std::size_t sent = 0;
-  for (std::size_t i = 0; i < edge.rows.size(); ++i) {
-    if (!changed_.empty() && changed_[edge.rows[i]] == 0) {
+  for (std::size_t i = 0; i < listed.rows.size(); ++i) {
+    if (!changed_.empty() && changed_[listed.rows[i]] == 0) {
       continue;
     }
     bitmap[i / 8] |= std::byte{1} << (i % 8);
-    saturated_ += codec_.encode(from_.subspan(edge.rows[i] * width(), width()), key(first_key + i),
-                                writer.reserve(codec_.row_bytes()));
     ++sent;
+    const auto row = from_.subspan(listed.rows[i] * width(), width());
+    if (!keyed()) {
+      saturated_ += codec_.encode(row, key(first_key + i), writer.reserve(codec_.row_bytes()));
+    } else if (Status status = encode_change(held_out_[edge], i, row, key(first_key + i), writer);
+               !status.ok()) {
+      return status;
+    }
   }
-  return {.elements = sent * width(), .payload_bytes = writer.position()};
+  if (keyed()) {
+    KeyedMemory& held = held_out_[edge];
+    held.set_digest(held.digest_after(out.first(writer.position())));
+  }
+  return Parcel{.elements = sent * width(), .payload_bytes = writer.position()};
 }
 
 Status Halo::post() {
@@ -195,8 +275,11 @@ Status Halo::post() {
     return status;
   }
   for (std::size_t i = 0; i < lists_.out.size(); ++i) {
-    const auto first_key = static_cast<std::uint64_t>(lists_.out[i].position) * lists_.longest;
-    parcels_[i] = encode(lists_.out[i], first_key, mail_.outgoing(i));
+    const auto parcel = encode(i, mail_.outgoing(i));
+    if (!parcel.ok()) {
+      return parcel.status();
+    }
+    parcels_[i] = *parcel;
   }
   mail_.post_each({.tag = tag(0),
                    .compressor = codec_.wire_id(),
@@ -210,37 +293,91 @@ Status Halo::post() {
   return {};
 }
 
-Status Halo::judge(std::size_t edge) {
-  const auto payload = mail_.payload(edge);
-  const std::size_t listed = lists_.in[edge].rows.size();
-  ByteReader reader(payload);
-  const auto bitmap = reader.take(bitmap_bytes(listed));
-  std::size_t rows = 0;
-  for (std::size_t i = 0; !reader.failed() && i < 8 * bitmap.size(); ++i) {
-    if (bit(bitmap, i) && i >= listed) {
-      return {Fault::malformed, fmt::format("it has row {} where {} are agreed", i, listed)};
-    }
-    rows += bit(bitmap, i) ? 1U : 0U;
+Status Halo::read_row(std::size_t edge, std::size_t i, ByteReader& in, std::span<float> row,
+                      bool adds) {
+  const auto bytes = in.take(bytes_of(edge, i));
+  if (!keyed()) {
+    return codec_.decode(bytes, row, adds);
   }
-  if (reader.failed() || reader.remaining() != rows * codec_.row_bytes()) {
-    return {Fault::malformed, fmt::format("{} bytes for {} of {} rows of {} bytes", payload.size(),
-                                          rows, listed, codec_.row_bytes())};
-  }
-  Status status;
-  while (status.ok() && reader.remaining() > 0) {
-    status = codec_.decode(reader.take(codec_.row_bytes()), tried_, false);
+  const auto before = held_in_[edge].row(i);
+  std::ranges::copy(before, row.begin());
+  const RowCodec& codec = before.empty() ? *first_ : codec_;
+  Status status = codec.decode(bytes, row, !before.empty());
+  if (status.ok() && node().ops().count_non_finite(row).count > 0) {
+    return {Fault::non_finite, fmt::format("row {} is not finite with its change", i)};
   }
   return status;
 }
 
-Status Halo::take(const HaloEdge& edge, std::span<const std::byte> payload) {
+Status Halo::judge(std::size_t edge) {
+  const auto payload = mail_.payload(edge);
+  const std::size_t listed = lists_.in[edge].rows.size();
   ByteReader reader(payload);
-  const auto bitmap = reader.take(bitmap_bytes(edge.rows.size()));
-  for (std::size_t i = 0; i < edge.rows.size(); ++i) {
+  if (keyed() && reader.read<std::uint64_t>() != held_in_[edge].digest()) {
+    return {Fault::unexpected,
+            "it comes of other rows than this node holds; give both ends checkpoints of the same "
+            "round"};
+  }
+  const auto bitmap = reader.take(bitmap_bytes(listed));
+  std::size_t rows = 0;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; !reader.failed() && i < 8 * bitmap.size(); ++i) {
+    if (!bit(bitmap, i)) {
+      continue;
+    }
+    if (i >= listed) {
+      return {Fault::malformed, fmt::format("it has row {} where {} are agreed", i, listed)};
+    }
+    ++rows;
+    bytes += bytes_of(edge, i);
+  }
+  if (reader.failed() || reader.remaining() != bytes) {
+    return {Fault::malformed, fmt::format("{} bytes for {} of {} rows, which take {}",
+                                          payload.size(), rows, listed, bytes)};
+  }
+  Status status;
+  for (std::size_t i = 0; status.ok() && i < listed; ++i) {
     if (bit(bitmap, i)) {
-      const auto row = reader.take(codec_.row_bytes());
-      if (Status status = codec_.decode(row, row_of(edge.rows[i]), merge_ == Merge::add);
-          !status.ok()) {
+      status = read_row(edge, i, reader, tried_, false);
+    }
+  }
+  return status;
+}
+
+Status Halo::take(std::size_t edge, std::span<const std::byte> payload) {
+  const std::vector<std::uint32_t>& rows = lists_.in[edge].rows;
+  ByteReader reader(payload.subspan(digest_bytes()));
+  const auto bitmap = reader.take(bitmap_bytes(rows.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!bit(bitmap, i)) {
+      continue;
+    }
+    const auto row = row_of(rows[i]);
+    if (Status status = read_row(edge, i, reader, row, merge_ == Merge::add); !status.ok()) {
+      return status;
+    }
+    if (keyed()) {
+      held_in_[edge].put(i, row);
+    }
+  }
+  if (keyed()) {
+    held_in_[edge].set_digest(held_in_[edge].digest_after(payload));
+  }
+  return {};
+}
+
+void Halo::save(ByteBuffer& out) const {
+  for (const auto* edges : {&held_out_, &held_in_}) {
+    for (const KeyedMemory& held : *edges) {
+      held.save(out);
+    }
+  }
+}
+
+Status Halo::load(ByteReader& in) {
+  for (auto* edges : {&held_out_, &held_in_}) {
+    for (KeyedMemory& held : *edges) {
+      if (Status status = held.load(in); !status.ok()) {
         return status;
       }
     }
@@ -255,7 +392,7 @@ Status Halo::complete(const Exchange& exchange) {
     return status;
   }
   for (std::size_t edge = 0; edge < lists_.in.size(); ++edge) {
-    if (Status status = take(lists_.in[edge], mail_.payload(edge)); !status.ok()) {
+    if (Status status = take(edge, mail_.payload(edge)); !status.ok()) {
       return mail_.refuse(edge, status);
     }
   }

@@ -32,7 +32,7 @@ RowCodec::RowCodec(std::size_t width, const Encoding& encoding, const Ops& ops)
     if (compressor_->encode(row, {}, bytes) != row_bytes_) {
       refuse("compressor", encoding.compressor,
              fmt::format("a row must take the same bytes whatever it holds, and this one's length "
-                         "varies up to {}; take none, fp16, bf16 or quant:8",
+                         "varies up to {}; take none or quant:8",
                          row_bytes_));
     }
   }

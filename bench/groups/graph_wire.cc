@@ -39,7 +39,8 @@ struct Way {
   const char* compressor;
   const char* gradient_compressor;
   sotto::HaloCacheOptions cache;
-  bool cut = false;  ///< edges between sites are left out
+  bool cut = false;    ///< edges between sites are left out
+  bool keyed = false;  ///< rows go as changes of what was sent last
 };
 
 const std::vector<Way> kWays = {
@@ -50,6 +51,14 @@ const std::vector<Way> kWays = {
     {"cache 0.9, 50 rounds", "none", "none", {.share = 0.9, .most_age = 50}},
     {"cache 0.5, 8 rounds, 8 bits", "quant:8", "quant:8", {.share = 0.5, .most_age = 8}},
     {"cache 0.9, 50 rounds, 8 bits", "quant:8", "quant:8", {.share = 0.9, .most_age = 50}},
+    {"changes in 4 bits", "quant:4", "quant:8", {.share = 0, .most_age = 0}, false, true},
+    {"changes in 2 bits", "quant:2", "quant:8", {.share = 0, .most_age = 0}, false, true},
+    {"cache 0.5, changes in 4 bits",
+     "quant:4",
+     "quant:8",
+     {.share = 0.5, .most_age = 8},
+     false,
+     true},
     {"no cut edges", "none", "none", {.share = 0, .most_age = 0}, true},
 };
 
@@ -59,7 +68,8 @@ sotto::GraphNetworkOptions network_of(const Way& way) {
           .embedding = 16,
           .compressor = way.compressor,
           .gradient_compressor = way.gradient_compressor,
-          .cache = way.cache};
+          .cache = way.cache,
+          .keyed = way.keyed};
 }
 
 /// The AUC of weights on the whole graph.

@@ -35,6 +35,13 @@ GraphPart fitting_part(const ProgramNode& node, const RatedGraph& graph,
   return part;
 }
 
+/// How rows of T and Z go.
+Encoding encoding_of(const GraphNetworkOptions& options) {
+  return {.data = Carried::activation,
+          .memory = options.keyed ? ErrorMemory::keyed : ErrorMemory::none,
+          .compressor = options.compressor};
+}
+
 /// Row of each node of the graph in a part's matrices; kElsewhere for nodes that it has none of.
 std::vector<std::uint32_t> rows_of(const GraphPart& part, std::size_t nodes) {
   std::vector<std::uint32_t> rows(nodes, kElsewhere);
@@ -71,7 +78,8 @@ void write_norms(std::span<const float> rows, std::size_t width, std::span<float
 
 GraphNetwork::SharedRows::SharedRows(const ProgramNode& node, const GraphPart& part,
                                      const Encoding& encoding, const GraphNetworkOptions& options)
-    : halo(node.everyone(), part.lists, options.embedding, encoding, Halo::Merge::replace),
+    : halo(node.everyone(), part.lists, options.embedding, encoding, Halo::Merge::replace,
+           options.first),
       cache(part.own.size(), part.lists, options.cache),
       rows((part.own.size() + part.ghosts.size()) * options.embedding) {}
 
@@ -84,8 +92,8 @@ GraphNetwork::GraphNetwork(const ProgramNode& node, const RatedGraph& graph,
       members_(node.everyone().group.size()),
       features_halo_(node.everyone(), part_.lists, options.features, {.data = Carried::activation},
                      Halo::Merge::replace),
-      t_(node, part_, {.data = Carried::activation, .compressor = options.compressor}, options),
-      z_(node, part_, {.data = Carried::activation, .compressor = options.compressor}, options),
+      t_(node, part_, encoding_of(options), options),
+      z_(node, part_, encoding_of(options), options),
       dz_(node, part_,
           {.data = Carried::activation_gradient, .compressor = options.gradient_compressor},
           options),

@@ -17,6 +17,10 @@
 // the bit, at equal parameters. The gradients of W₁, W₂, p, q, r and b are sums over the parts;
 // what a ProgramGradient hands on is this node's summand times the number of nodes.
 //
+// With `keyed` rows of T and Z go as changes of what was sent last. The rows of boundary nodes are
+// then at other members what both ends hold of them, and gradients are taken there. Memory: 4 d
+// bytes more for a row of each edge and kind, at both ends.
+//
 // Where `cache` has an age above 0, rows are left out (halo_cache.h): those of T and Z by the norm
 // of the gradient that they had in the round before, those of ∂L/∂Z by their own.
 //
@@ -53,6 +57,10 @@ struct GraphNetworkOptions {
   std::string compressor = "none";           ///< compressor of T and Z (Carried::activation)
   std::string gradient_compressor = "none";  ///< compressor of ∂L/∂Z (Carried::activation_gradient)
   HaloCacheOptions cache = {.share = 0.5, .most_age = 0};  ///< by default nothing is left out
+  /// Rows of T and Z go as changes of what both ends hold (ErrorMemory::keyed, halo.h), for which
+  /// `compressor` may be a contraction of few bits.
+  bool keyed = false;
+  std::string first = "quant:8";  ///< compressor of rows that go for the first time, where `keyed`
 
   /// Number of parameters: W₁, W₂ by rows, p, q, r, b.
   std::size_t parameters() const { return (features + embedding) * hidden + 3 * embedding + 1; }

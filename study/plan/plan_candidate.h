@@ -50,7 +50,7 @@ struct Candidate {
 
 /// A run that was considered and cannot be, or an algorithm that is not tried.
 struct Refusal {
-  std::string run;  ///< the run's or the algorithm's name
+  std::string run;  ///< the run's or the algorithm's name, or settings that no run is tried with
   std::string why;
 };
 

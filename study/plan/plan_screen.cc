@@ -6,11 +6,15 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <sotto/base/error.h>
 #include <sotto/optim/registry.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/internal/plan_prediction.h>
+#include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/train/batch_share.h>
+#include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {
 namespace {
@@ -111,6 +115,40 @@ void Screen::add_rules(const RunSpec& run, const AlgorithmInfo& info, const Vari
   }
 }
 
+void Screen::note_unfitting(const RunSpec& run, const AlgorithmInfo& info,
+                            const Variations& wanted) {
+  std::vector<MoreSettings> dropped;
+  if (!wanted.intervals.empty()) {
+    const RunSetting interval = {"communication-interval",
+                                 fmt::to_string(wanted.intervals.front())};
+    dropped.push_back({interval});
+    MoreSettings outer = wanted.outer_rules ? outer_rule(info) : MoreSettings{};
+    if (!outer.empty()) {
+      outer.insert(outer.begin(), interval);
+      dropped.push_back(std::move(outer));
+    }
+  }
+  if (!wanted.groups.empty()) {
+    dropped.push_back({{"groups", wanted.groups.front()}});
+  }
+  if (wanted.batch_shares && info.agreement == SettingsAgreement::required) {
+    dropped.push_back({{"batch-share", std::string(kShareBySpeed)}});
+  }
+  for (const MoreSettings& settings : dropped) {
+    const std::string words = words_of(settings);
+    if (!unfitting_.insert(words).second) {
+      continue;
+    }
+    const RunSpec varied = with_settings(run, settings);
+    try {
+      (void)make_train_plan(options_of(scenario_, varied));
+    } catch (const Error& error) {
+      refused_.push_back({words, "not tried where experts lie at nodes: " +
+                                     error.render(ScenarioSpelling(scenario_, varied))});
+    }
+  }
+}
+
 std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& wanted) {
   const Prediction prediction = prediction_of(proposal, scenario_, codec_);
   if (!proposal.varies) {
@@ -120,6 +158,9 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& wa
   const OptimizerOptions& options = prediction.plan.run.optimizer;
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
   const Variations variations = fitting(options, wanted);
+  if (options.placed) {
+    note_unfitting(run, info, wanted);
+  }
   const std::vector<Round>& intervals = variations.intervals;
   std::vector<Candidate> found = prediction.paces(intervals);
   if (variations.delays && info.takes_delayed_gradients()) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,10 +68,14 @@ class Screen {
   /// Adds the found candidates with the step rules to try, the first `count` of them.
   void add_rules(const RunSpec& run, const AlgorithmInfo& info, const Variations& variations,
                  std::size_t count, std::vector<Candidate>& found);
+  /// Notes, once each, the wanted ways to step that do not go with the run, whose experts lie at
+  /// nodes.
+  void note_unfitting(const RunSpec& run, const AlgorithmInfo& info, const Variations& wanted);
 
   const Scenario& scenario_;
   CodecMeter& codec_;
   std::vector<Refusal> refused_;
+  std::set<std::string> unfitting_;  ///< settings that note_unfitting has seen
 };
 
 /// The order in which candidates are worth looking at where only their time a round counts, or what

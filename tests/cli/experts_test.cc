@@ -96,6 +96,9 @@ TEST_CASE("experts at nodes are refused in the words of the command line") {
   refused(gossip, "mix whole models");
   refused(gossip, "--experts-at nodes");
   refused(job.at_nodes({"--expert-compressor", "quant:4"}), "--expert-compressor: 'quant:4'");
+  refused({"train", "--task", job.task, "--model", "transformer:2,8,2,experts=6", "--nodes", "4",
+           "--algorithm", "allreduce", "--experts-at", "nodes"},
+          "--model: 'transformer:2,8,2,experts=6'");
   refused(job.with({"--expert-capacity", "1.25"}), "--experts-at nodes");
   refused(job.with({"--experts-at", "home"}), "--experts-at: 'home'");
   refused({"train", "--experts-at", "nodes"}, "has no experts");

@@ -349,6 +349,104 @@ TEST_CASE("a cache that keeps nothing is none, and kept rows are right while wei
   CHECK(still.kept[0] == 3 * still.sent[0]);  // every fourth round sends
 }
 
+namespace {
+
+/// Rows of T and Z go as changes of what was sent last.
+GraphNetworkOptions keyed_network(const std::string& compressor) {
+  GraphNetworkOptions options = kNetwork;
+  options.keyed = true;
+  options.compressor = compressor;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("rows that go as changes are the rows themselves where nothing is compressed") {
+  CAPTURE(kGraphSeed);
+  const RatedGraph graph = drawn_graph(3);
+  GraphResult exact(3);
+  const auto trained = run_graph(graph_job(graph, 3, kNetwork, exact, 5, 0.5F), drawn_weights());
+  GraphResult result(3);
+  const auto run =
+      run_graph(graph_job(graph, 3, keyed_network("none"), result, 5, 0.5F), drawn_weights());
+  CHECK(run.models == trained.models);
+  CHECK(result.z == exact.z);
+  CHECK(result.dz == exact.dz);
+  for (const auto& [edge, traffic] : trained.traffic) {
+    CHECK(run.traffic.at(edge).bytes == traffic.bytes);
+  }
+}
+
+TEST_CASE("rows that go as changes in few bits come to be exact while weights stay") {
+  CAPTURE(kGraphSeed);
+  const RatedGraph graph = drawn_graph(3);
+  const GraphResult whole = of_whole(drawn_weights());
+  for (const std::string compressor : {"quant:4", "quant:2"}) {
+    CAPTURE(compressor);
+    const auto distance = [&](Round rounds) {
+      GraphResult result(3);
+      run_graph(graph_job(graph, 3, keyed_network(compressor), result, rounds), drawn_weights());
+      float largest = 0;
+      for (std::size_t v = 0; v < kPeople; ++v) {
+        for (std::size_t i = 0; i < kNetwork.embedding; ++i) {
+          largest = std::max(largest, std::abs(result.z[v][i] - whole.z[v][i]));
+        }
+      }
+      return largest;
+    };
+    CHECK(distance(1) > 2e-5F);  // the first time 8 bits go
+    CHECK(distance(32) < 1e-5F);
+  }
+}
+
+TEST_CASE("rows that go as changes in few bits take the bytes that they say") {
+  const RatedGraph graph = drawn_graph(3);
+  constexpr Round kRounds = 4;
+  GraphResult result(3);
+  const ProgramRun run =
+      run_graph(graph_job(graph, 3, keyed_network("quant:2"), result, kRounds), drawn_weights());
+  const auto row_bytes = [](const char* compressor) {
+    return RowCodec(kNetwork.embedding,
+                    {.data = Carried::activation,
+                     .memory = ErrorMemory::keyed,
+                     .compressor = compressor},
+                    host_ops())
+        .row_bytes();
+  };
+  CHECK(row_bytes("quant:2") < row_bytes("quant:8"));
+  for (int member = 0; member < 3; ++member) {
+    for (const HaloEdge& edge : graph_part(graph.edges, graph.owner, 3, member).lists.out) {
+      const std::size_t rows = edge.rows.size();
+      const std::size_t front = kFrameHeaderBytes + (rows + 7) / 8;
+      const std::size_t features = front + rows * kNetwork.features * sizeof(float);
+      const std::size_t changes = kRounds * (front + sizeof(std::uint64_t)) +
+                                  rows * row_bytes("quant:8") +
+                                  (kRounds - 1) * rows * row_bytes("quant:2");
+      const std::size_t gradients = kRounds * (front + rows * kNetwork.embedding * sizeof(float));
+      CHECK(run.traffic.at({member, edge.position}).bytes == features + 2 * changes + gradients);
+    }
+  }
+}
+
+TEST_CASE("a network whose rows go as changes has the same bits in all drivers, and learns") {
+  CAPTURE(kGraphSeed);
+  const RatedGraph graph = drawn_graph(3);
+  GraphNetworkOptions options = keyed_network("quant:3");
+  options.cache = {.share = 0.5, .most_age = 2};
+  std::vector<std::vector<float>> first;
+  for (const std::string& driver : drivers()) {
+    CAPTURE(driver);
+    GraphResult result(3);
+    const auto run =
+        run_graph(graph_job(graph, 3, options, result, 6, 0.5F), drawn_weights(), driver);
+    first = first.empty() ? run.models : first;
+    CHECK(run.models == first);
+  }
+  GraphResult learnt(3);
+  run_graph(graph_job(graph, 3, keyed_network("quant:3"), learnt, 800, 1.0F), drawn_weights());
+  CHECK(learnt.loss() < 0.7 * learnt.first_loss());
+}
+
 TEST_CASE("a cache leaves out the rows with the smallest gradients, until they are old") {
   const HaloLists lists = {
       .out = {{.position = 1, .rows = {0, 2, 3}}, {.position = 2, .rows = {2}}},
@@ -419,10 +517,12 @@ TEST_CASE("a cache sends rows whose gradients are not finite, whatever its share
   CHECK(std::vector<int>(flags.begin(), flags.end()) == std::vector<int>{0, 1, 1});
 }
 
-TEST_CASE("a graph network goes on from what it saved, with the same bits") {
+namespace {
+
+/// Whether a run that goes on from what its nodes saved has the bits of one that was never
+/// interrupted.
+void check_resumed(const GraphNetworkOptions& options) {
   const RatedGraph graph = drawn_graph(3);
-  GraphNetworkOptions options = kNetwork;
-  options.cache = {.share = 0.5, .most_age = 5};
   GraphResult whole(3);
   const auto straight = run_graph(graph_job(graph, 3, options, whole, 7, 0.5F), drawn_weights());
   GraphResult pieces(3);
@@ -454,6 +554,17 @@ TEST_CASE("a graph network goes on from what it saved, with the same bits") {
     CHECK(std::vector<float>(model.begin(), model.end()) ==
           straight.models[static_cast<std::size_t>(rank)]);
   }
+}
+
+}  // namespace
+
+TEST_CASE("a graph network goes on from what it saved, with the same bits") {
+  GraphNetworkOptions options = kNetwork;
+  options.cache = {.share = 0.5, .most_age = 5};
+  check_resumed(options);
+  options.keyed = true;
+  options.compressor = "quant:4";
+  check_resumed(options);
 }
 
 TEST_CASE("graphs that do not fit a network are refused") {

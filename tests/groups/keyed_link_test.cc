@@ -557,8 +557,11 @@ TEST_CASE("compressors that do not fit rows under keys, or other collectives, ar
           AllToAll(node.everyone(), {.width = 8}, keyed);
         }) == "compressor");
   CHECK(refused_field([&](const ProgramNode& node) {
-          Halo(node.everyone(), {}, 8, keyed, Halo::Merge::replace);
+          Halo(node.everyone(), {}, 8, keyed, Halo::Merge::add);
         }) == "compressor");
+  CHECK(refused_field([&](const ProgramNode& node) {
+          Halo(node.everyone(), {}, 8, keyed, Halo::Merge::replace);
+        }).empty());
   CHECK(refused_field([&](const ProgramNode& node) {
           make_broadcast(node.everyone(), {.elements = 8, .encoding = keyed}, 0);
         }) == "compressor");

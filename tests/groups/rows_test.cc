@@ -284,11 +284,10 @@ constexpr std::size_t kWidth = 3;
 /// home and added up.
 class FetchAndReturn final : public Program {
  public:
-  FetchAndReturn(const ProgramNode& node, const RandomGraph& graph, bool half)
+  FetchAndReturn(const ProgramNode& node, const RandomGraph& graph, bool half, const Encoding& rows)
       : node_(node),
         part_(graph_part(graph.edges, graph.owner, node.grid().nodes(), node.rank())),
-        fetch_(node.everyone(), part_.lists, kWidth, {.data = Carried::activation},
-               Halo::Merge::replace),
+        fetch_(node.everyone(), part_.lists, kWidth, rows, Halo::Merge::replace),
         give_(node.everyone(), part_.lists.reversed(), kWidth,
               {.data = Carried::activation_gradient}, Halo::Merge::add),
         own_(part_.own.size() * kWidth),
@@ -345,14 +344,15 @@ class FetchAndReturn final : public Program {
   std::vector<ProgramStage> stages_;
 };
 
-ProgramJob halo_job(const RandomGraph& graph, int members, bool half) {
+ProgramJob halo_job(const RandomGraph& graph, int members, bool half,
+                    const Encoding& rows = {.data = Carried::activation}) {
   ProgramJob job{.nodes = members,
                  .grid = "part=" + std::to_string(members),
                  .dimension = graph.owner.size(),
                  .seed = kSeed,
                  .build = {}};
-  job.build = [graph, half](const ProgramNode& node) {
-    return std::make_unique<FetchAndReturn>(node, graph, half);
+  job.build = [graph, half, rows](const ProgramNode& node) {
+    return std::make_unique<FetchAndReturn>(node, graph, half, rows);
   };
   return job;
 }
@@ -440,6 +440,26 @@ TEST_CASE("halo payloads that break their rules are refused, and named") {
   const Status status = open.nodes[0]->complete(frames.exchange());
   CHECK(status.fault() == Fault::malformed);
   CHECK(status.message().find("are agreed") != std::string::npos);
+}
+
+TEST_CASE("a halo whose ends hold rows refuses a frame that comes of other ones") {
+  CAPTURE(kSeed);
+  const RandomGraph graph(30, 3, 60, kSeed);
+  const ProgramJob job = halo_job(
+      graph, 3, false,
+      {.data = Carried::activation, .memory = ErrorMemory::keyed, .compressor = "quant:4"});
+  fuzz_payloads(kSeed, job, 400);
+  InExchange open(job);
+  OtherFrames frames(open.exchanges[0]);
+  Bytes payload = payload_of(frames.right(0));
+  payload[0] ^= std::byte{1};
+  const std::size_t rows = graph_part(graph.edges, graph.owner, 3, 0).lists.in[0].rows.size();
+  frames.show(0, with_payload(frames.right(0), payload, rows * kWidth));
+  const Status status = open.nodes[0]->complete(frames.exchange());
+  CHECK(status.fault() == Fault::unexpected);
+  CHECK(status.message().find("other rows than this node holds") != std::string::npos);
+  frames.show_right(0);
+  CHECK(open.nodes[0]->complete(frames.exchange()).ok());
 }
 
 TEST_CASE("graphs with nodes or members that are none are refused") {

@@ -11,6 +11,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
 #include <sotto/groups/programs/expert_exchange.h>
 #include <sotto/groups/row_codec.h>
 
@@ -248,19 +249,35 @@ class RestingTask final : public Task {
   std::unique_ptr<Task> task_;
 };
 
-/// Throws Error for rows that cannot go as they are to.
-void check_rows(const ExpertsAtNodes& how) {
+/// Throws Error for a compressor by which rows of `width` elements, or their gradients, cannot go.
+void check_compressor(const std::string& spec, std::size_t width) {
+  std::string contract;
+  try {
+    contract = make_compressor(spec, ContractKind::unbiased)->contract(width).describe();
+  } catch (const Error& error) {
+    throw error.renamed("expert_compressor");
+  }
+  for (const Carried data : {Carried::activation, Carried::activation_gradient}) {
+    try {
+      const RowCodec codec(width, {.data = data, .compressor = spec}, host_ops());
+    } catch (const Error&) {
+      refuse("expert_compressor", spec,
+             fmt::format("rows that go to experts, and their gradients, take unbiased compressors "
+                         "that give each element 8 bits or more, and each row as many bytes; the "
+                         "contract of this one for a row of {} elements is: {}; take quant:8, or "
+                         "none",
+                         width, contract));
+    }
+  }
+}
+
+/// Throws Error for rows of `width` elements that cannot go as they are to.
+void check_rows(const ExpertsAtNodes& how, std::size_t width) {
   if (!(how.capacity >= 0 && std::isfinite(how.capacity))) {
     refuse("expert_capacity", fmt::format("{}", how.capacity),
            "take a factor above 0, usually 1 to 2.5, or 0 for experts that take every row");
   }
-  for (const Carried data : {Carried::activation, Carried::activation_gradient}) {
-    try {
-      const RowCodec codec(1, {.data = data, .compressor = how.compressor}, host_ops());
-    } catch (const Error& error) {
-      throw error.renamed("expert_compressor");
-    }
-  }
+  check_compressor(how.compressor, width);
 }
 
 /// Throws Error where an expert would take more rows of a batch than a node can send it.
@@ -289,12 +306,15 @@ std::shared_ptr<const PlacedModel> place_experts(std::shared_ptr<const TaskFacto
                        "transformer:2,64,4,experts=8",
                        options.model.empty() ? tasks->data().spec : options.model));
   }
-  check_rows(how);
+  check_rows(how, model->width());
   const auto nodes = static_cast<std::size_t>(options.nodes);
   const std::size_t experts = model->experts(0).experts();
   if (experts % nodes != 0) {
-    refuse("experts", fmt::format("{}", experts),
-           fmt::format("they are dealt evenly to {} nodes; take a multiple of that", nodes));
+    refuse("model", options.model,
+           fmt::format("the {} experts of a layer are dealt evenly to {} nodes; take a multiple of "
+                       "{}, as experts={}, or give ",
+                       experts, nodes, nodes, (experts / nodes + 1) * nodes) +
+               mention("nodes") + fmt::format(" a number that divides {}", experts));
   }
   check_room(*model, options.batch, how);
   auto placed = std::make_shared<PlacedModel>();

@@ -33,10 +33,10 @@ struct ExpertsAtNodes {
 };
 
 /// The model of these tasks with its experts at their nodes. Throws Error (field "experts_at") for
-/// a model without experts, and data without positions, (field "experts") for a number that the
-/// nodes do not divide, (field "batch") for more rows than an expert can be sent, (field
-/// "expert_compressor") for a compressor that rows cannot take, and
-/// (field "expert_capacity") for a factor below 0.
+/// a model without experts, and data without positions, (field "model") for a number of experts
+/// that the nodes do not divide, (field "batch") for more rows than an expert can be sent, (field
+/// "expert_compressor") for a compressor that rows or their gradients cannot take, and (field
+/// "expert_capacity") for a factor below 0.
 std::shared_ptr<const PlacedModel> place_experts(std::shared_ptr<const TaskFactory> tasks,
                                                  const ExpertsAtNodes& how);
 

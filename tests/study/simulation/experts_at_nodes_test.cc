@@ -13,6 +13,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sim/lockstep.h>
+#include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/plan_pattern.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/simulation/job_nodes.h>
@@ -251,6 +252,43 @@ TEST_CASE("a search with experts at nodes tries nothing that these do not go wit
     CHECK(one.outer_rule.empty());
     (void)make_train_plan(with_run(search.scenario().task, one.run));
   }
+  // What is left out is among what was refused, once and with its reason.
+  const auto why = [&](const std::string& name) {
+    std::vector<std::string> found;
+    for (const Refusal& one : search.refused()) {
+      if (one.run == name) {
+        found.push_back(one.why);
+      }
+    }
+    CHECK_MESSAGE(found.size() == 1, name);
+    return found.empty() ? std::string() : found.front();
+  };
+  const std::string local = why("communication-interval=4");
+  CAPTURE(local);
+  CHECK(local.starts_with("not tried where experts lie at nodes: "));
+  CHECK(local.find("an expert has one owner, who steps it in every round") != std::string::npos);
+  CHECK_FALSE(why(words_of({{"communication-interval", "4"},
+                            {"outer-lr", "0.7"},
+                            {"outer-momentum", "0.9"},
+                            {"outer-nesterov", "true"}}))
+                  .empty());
+}
+
+TEST_CASE("a scenario whose nodes do not divide the experts is refused in words of its file") {
+  const Verse verse;
+  TrainOptions options = job(verse, 4, "nodes");
+  options.model = "transformer:2,8,2,experts=6";
+  const Scenario scenario = scenario_of(options, "allreduce");
+  std::string said = "taken";
+  try {
+    (void)simulate_run(scenario, scenario.runs.front());
+  } catch (const Error& error) {
+    said = error.render(ScenarioSpelling(scenario, scenario.runs.front()));
+  }
+  CAPTURE(said);
+  CHECK(said.find("task.model: 'transformer:2,8,2,experts=6' is refused") != std::string::npos);
+  CHECK(said.find("the 6 experts of a layer are dealt evenly to 4 nodes") != std::string::npos);
+  CHECK(said.find("as experts=8, or give nodes a number that divides 6") != std::string::npos);
 }
 
 TEST_CASE("a plan with experts at nodes is refused where these cannot work, and says why") {
@@ -274,7 +312,10 @@ TEST_CASE("a plan with experts at nodes is refused where these cannot work, and 
   says([](O o) { o.experts_at = "home"; }, "everywhere or nodes");
   says([](O o) { o.experts_at.clear(); }, "does nothing where all nodes have all experts");
   says([](O o) { o.model = "transformer:2,8,2"; }, "has no experts");
-  says([](O o) { o.nodes = 3; }, "take a multiple of that");
+  says([](O o) { o.nodes = 3; },
+       "model: 'transformer:2,8,2,experts=4,balance=0.01' is refused: the 4 experts of a layer are "
+       "dealt evenly to 3 nodes; take a multiple of 3, as experts=6, or give nodes a number that "
+       "divides 4");
   says([](O o) { o.algorithm = "dcd"; }, "mix whole models");
   says([](O o) { o.algorithm = "adpsgd"; }, "mix whole models");
   says([](O o) { o.algorithm = "demo"; }, "steps of its own kind");
@@ -313,6 +354,40 @@ TEST_CASE("a plan with experts at nodes is refused where these cannot work, and 
         o.privacy_unit = "update";
       },
       "rows that go to experts tell of the data");
+}
+
+TEST_CASE("a compressor that rows cannot take is refused with its contract, and what would do") {
+  const Verse verse;
+  const auto refusal = [&](const std::string& compressor) {
+    TrainOptions options = job(verse, 4, "nodes");
+    options.expert_compressor = compressor;
+    try {
+      (void)make_train_plan(options);
+    } catch (const Error& error) {
+      CHECK(error.field() == "expert_compressor");
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  for (const std::string spec : {"none", "quant:8", "quant:8,chunk=4"}) {
+    CAPTURE(spec);
+    CHECK(refusal(spec) == "taken");
+  }
+  for (const std::string spec :
+       {"quant:4", "quant:8,rounding=nearest", "fp16", "sign", "topk:0.5", "randk:0.5"}) {
+    CAPTURE(spec);
+    const std::string said = refusal(spec);
+    CAPTURE(said);
+    CHECK(said.find("take quant:8, or none") != std::string::npos);
+    CHECK(said.find("KeyedLink") == std::string::npos);
+    CHECK(said.find("exact") == std::string::npos);  // which rows of one element would be
+    CHECK(said.find("for a row of 8 elements") != std::string::npos);
+  }
+  // A row has 8 elements, the model's width: α² ≤ 8 / (2 · 15²).
+  CHECK(refusal("quant:4").find("unbiased, α ≤ 0.13") != std::string::npos);
+  const std::string unknown = refusal("quantum");
+  CHECK(unknown.find("take quant:8, or none") == std::string::npos);
+  CHECK(unknown.find("quantum") != std::string::npos);
 }
 
 TEST_CASE("experts that are more than a value of the store are refused before a run begins") {

@@ -11,6 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/session.h>
+#include <sotto/trainers/placed_model.h>
 
 #include "../../../trainers/internal/agreement/run_agreement.h"
 #include "../../../trainers/internal/optimizer/run_outcome.h"
@@ -138,6 +139,42 @@ TEST_CASE("model meetings: nothing that was met for stays behind") {
     const bool there = node.session->get("mean/0/model", Deadline::after({})).ok();
     CHECK((rank != 0 || !there));
     return {};
+  }));
+}
+
+TEST_CASE("model meetings: tensors that lie at one node each are brought to all, and removed") {
+  const auto placed = std::make_shared<PlacedModel>();
+  for (std::size_t at = 0; at < kNodes; ++at) {
+    placed->own.push_back({{.offset = at, .size = 1}});
+  }
+  const auto store = make_memory_store();
+  check_ok(play(kNodes, [&](Rank rank) -> Status {
+    OptimizerOptions options = options_of_node(rank, store);
+    options.placed = placed;
+    std::vector<float> x(kNodes, static_cast<float>(rank) + 1);
+    Node node(options, x);
+    const auto there = [&](std::string_view key) {
+      return node.session->get(key, Deadline::after({})).ok();
+    };
+    std::vector<float> values(2, 5);
+    Status status = node.meetings.take_from_node_0(values);
+    std::vector<float> mean(kNodes);
+    status = status.ok() ? node.meetings.mean(mean).status() : status;
+    status = status.ok() ? node.meetings.come_to_end(mean).status() : status;
+    CHECK(x == std::vector<float>{1, 2, 3});
+    status = status.ok() ? node.agreement.end() : status;
+    if (status.ok() && rank == 0) {
+      CHECK(there("own/1/together"));
+      CHECK(there("given/0/values"));
+    }
+    node.meetings.clean_up();
+    if (rank == 0) {
+      CHECK_FALSE(there("own/0/together"));
+      CHECK_FALSE(there("own/1/together"));
+      CHECK_FALSE(there("given/0/values"));
+      CHECK_FALSE(there("mean/1/model"));
+    }
+    return status;
   }));
 }
 

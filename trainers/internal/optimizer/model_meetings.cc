@@ -23,6 +23,7 @@ namespace {
 std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model", number); }
 /// Under which all own tensors of a gathering lie.
 std::string together_key(std::uint64_t number) { return fmt::format("own/{}/together", number); }
+std::string given_key(std::uint64_t number) { return fmt::format("given/{}/values", number); }
 
 }  // namespace
 
@@ -46,8 +47,7 @@ Status ModelMeetings::take_from_node_0(std::span<float> values) {
   if (Status status = rounds_.connect(); !status.ok() || nodes_ == 1) {
     return status;
   }
-  const auto given = agreement_.collectives().broadcast(fmt::format("given/{}/values", gifts_++),
-                                                        std::as_bytes(values));
+  const auto given = agreement_.collectives().broadcast(given_key(gifts_++), std::as_bytes(values));
   if (!given.ok()) {
     return outcome_.ended_by(given.status());
   }
@@ -191,7 +191,7 @@ Result<double> ModelMeetings::meet(std::span<float> mean) {
 Result<double> ModelMeetings::mean_of(std::span<const float> values, std::span<float> mean) {
   ByteBuffer found;
   const Status met = average_.meet(means_, values, 0, [&](const AveragedModel& all) {
-    clean_up();
+    forget_mean();
     found.write(all.consensus_distance);
     found.write_span(std::span<const float>(all.parameters));
   });
@@ -212,9 +212,23 @@ Result<double> ModelMeetings::mean_of(std::span<const float> values, std::span<f
   return mean_->consensus_distance;
 }
 
-void ModelMeetings::clean_up() {
+void ModelMeetings::forget_mean() {
   if (rank_ == 0 && mean_) {
     (void)agreement_.collectives().store().remove(mean_key(means_ - 1));
+  }
+}
+
+void ModelMeetings::clean_up() {
+  if (rank_ != 0) {
+    return;
+  }
+  forget_mean();
+  Store& store = agreement_.collectives().store();
+  if (gatherings_ > 0) {
+    (void)store.remove(together_key(gatherings_ - 1));
+  }
+  for (std::uint64_t gift = 0; gift < gifts_; ++gift) {
+    (void)store.remove(given_key(gift));
   }
 }
 

@@ -74,6 +74,8 @@ class ModelMeetings {
   Result<double> meet(std::span<float> mean);
   /// The mean of all nodes' `values`, once all are on the way to this meeting.
   Result<double> mean_of(std::span<const float> values, std::span<float> mean);
+  /// All nodes have read the mean that was taken last: removes it.
+  void forget_mean();
   /// All nodes' own tensors by rank, of which `mine` are this one's.
   Result<std::vector<std::byte>> exchange_own(std::span<const std::byte> mine);
   /// Goes along, out of data, with nodes that have some.
