@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/plan/planned_groups.h>
-#include <sotto/study/plan/step_work.h>
+#include <sotto/study/plan/internal/planned_groups.h>
+#include <sotto/study/plan/internal/step_work.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
 #include <sotto/study/train/train_plan.h>
