@@ -57,6 +57,16 @@ Status Driver::note_accelerator_fault(Status otherwise) {
   return otherwise;
 }
 
+template <typename Work>
+Status Driver::on_accelerator(const Work& work) {
+  Status status;
+  {
+    const AcceleratorScope scope(options_.accelerator);
+    status = work();
+  }
+  return note_accelerator_fault(std::move(status));
+}
+
 Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& options)
     : algorithm_(algorithm),
       options_(options),
@@ -84,8 +94,7 @@ Status Driver::begin_round() {
       !status.ok()) {
     return status;
   }
-  {
-    const AcceleratorScope scope(options_.accelerator);
+  return on_accelerator([&] {
     Result<bool> first = false;
     {
       Timed timed(*this, RunPhase::encode, algorithm_.round());
@@ -96,8 +105,8 @@ Status Driver::begin_round() {
       status_ = start_exchanges(std::move(first));
       carry_here(lock);
     }
-  }
-  return note_accelerator_fault(status_);
+    return status_;
+  });
 }
 
 Status Driver::gradient_ready(std::span<const float> gradient) {
@@ -106,12 +115,7 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
       !status.ok()) {
     return status;
   }
-  Status status;
-  {
-    const AcceleratorScope scope(options_.accelerator);
-    status = take_gradient(lock, gradient);
-  }
-  return note_accelerator_fault(std::move(status));
+  return on_accelerator([&] { return take_gradient(lock, gradient); });
 }
 
 void Driver::apply_settings() {
@@ -156,9 +160,8 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
   if (!parts_) {
     apply_settings();
   }
-  Status status;
-  {
-    const AcceleratorScope scope(options_.accelerator);
+  return on_accelerator([&] {
+    Status status;
     {
       const Timed timed(*this, RunPhase::encode, algorithm_.round());
       status = note_accelerator_fault(algorithm_.gradient_part(first, part));
@@ -167,23 +170,20 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
       parts_ = true;
       status = status_ = carrier_->threaded() ? start_exchanges(next_exchange()) : status_;
     }
-  }
-  return note_accelerator_fault(std::move(status));
+    return status;
+  });
 }
 
 Status Driver::end_parts() {
   Lock lock(mutex_);
   parts_ = false;
-  Status status;
-  {
-    const AcceleratorScope scope(options_.accelerator);
+  return on_accelerator([&] {
     if (status_.ok() && !carrier_->threaded()) {
       status_ = start_exchanges(next_exchange());
       carry_here(lock);
     }
-    status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
-  }
-  return note_accelerator_fault(std::move(status));
+    return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
+  });
 }
 
 Status Driver::drain() {

@@ -152,6 +152,10 @@ class Driver {
   /// Notes a fault of the accelerator as the run's, from which all others follow. Returns what
   /// stands: that fault, or `otherwise` where there is none.
   Status note_accelerator_fault(Status otherwise = {});
+  /// What `work` returns, which is done in order with the caller's own on the accelerator; where
+  /// that has a fault, the fault.
+  template <typename Work>
+  Status on_accelerator(const Work& work);
   /// Tells the observer of a phase that ends now.
   void tell(RunPhase phase, Round round, Time from, Time until) const;
   /// Counts a wait since `start`, when the time in the algorithm was `encoded` seconds.

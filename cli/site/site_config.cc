@@ -50,7 +50,7 @@ void read_training(const study::TomlReader& in, const toml::table& table, SiteCo
   add_train_options(command, flags);
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (!is_training_setting(name.substr(2)) && name != command.get_help_ptr()->get_name()) {
+    if (!study::is_training_setting(name.substr(2)) && name != command.get_help_ptr()->get_name()) {
       command.remove_option(option);
     }
   }

@@ -2,66 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <set>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
 #include <sotto/base/names.h>
 #include <sotto/base/text.h>
-#include <sotto/study/train/train_options.h>
+#include <sotto/study/site/site_file.h>
 
 namespace sotto::cli {
 namespace {
-
-/// Where the settings of `sotto train` are kept that a site's [training] has, besides those of its
-/// step rule.
-std::array<const void*, 23> training_values(const study::TrainOptions& o) {
-  return {&o.task,
-          &o.model,
-          &o.batch,
-          &o.partition,
-          &o.gradient_time,
-          &o.init,
-          &o.algorithm,
-          &o.compressor,
-          &o.consensus_stepsize,
-          &o.rule,
-          &o.noise_multiplier,
-          &o.privacy_epsilon,
-          &o.privacy_delta,
-          &o.privacy_unit,
-          &o.communication_interval,
-          &o.outer_step_rule,
-          &o.outer_lr,
-          &o.outer_momentum,
-          &o.outer_nesterov,
-          &o.rounds,
-          &o.eval_every,
-          &o.dump_parameters,
-          &o.seed};
-}
-
-/// Names of the settings that a site's [training] has.
-std::set<std::string, std::less<>> training_names() {
-  study::TrainOptions options;
-  std::set<std::string, std::less<>> names;
-  for (const Setting& setting : step_settings(options).settings) {
-    names.emplace(setting.name);
-  }
-  const auto values = training_values(options);
-  for (const SettingGroup& group : train_settings(options)) {
-    for (const Setting& setting : group.settings) {
-      const auto at = [](const auto* value) { return static_cast<const void*>(value); };
-      if (std::ranges::find(values, std::visit(at, setting.value)) != values.end()) {
-        names.emplace(setting.name);
-      }
-    }
-  }
-  return names;
-}
 
 /// What stands elsewhere in a site's file, under another name or whether it is given or not.
 constexpr auto kElsewhere =
@@ -76,11 +26,6 @@ constexpr auto kElsewhere =
                                                                   {"export", "training.export"}});
 
 }  // namespace
-
-bool is_training_setting(std::string_view name) {
-  static const auto kNames = training_names();
-  return kNames.contains(name);
-}
 
 SitePlaces::SitePlaces(std::string path, const toml::table& file) : path_(std::move(path)) {
   for (const auto& [key, value] : file) {
@@ -126,7 +71,7 @@ std::string SitePlaces::blame(const Error& error) const {
 
 std::string SitePlaces::key_of(std::string_view setting) const {
   const std::string name = dashed(setting);
-  if (is_training_setting(name)) {
+  if (study::is_training_setting(name)) {
     return "training." + name;
   }
   const auto* const found =

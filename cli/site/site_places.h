@@ -38,7 +38,4 @@ class SitePlaces final : public Spelling {
   std::map<std::string, unsigned> lines_;  ///< line of each key and table, "training.lr"
 };
 
-/// Settings of `sotto train` that a site's [training] has too, as "weight-decay".
-bool is_training_setting(std::string_view name);
-
 }  // namespace sotto::cli

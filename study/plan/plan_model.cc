@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <sotto/optim/algorithm.h>
-#include <sotto/study/plan/plan_clocks.h>
+#include <sotto/study/plan/internal/plan_clocks.h>
 
 namespace sotto::study {
 namespace {

@@ -1,19 +1,16 @@
 #include <sotto/study/plan/plan_search.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <sotto/base/error.h>
-#include <sotto/optim/registry.h>
-#include <sotto/study/internal/scenario_spelling.h>
-#include <sotto/study/plan/planned_groups.h>
-#include <sotto/study/plan/step_work.h>
+#include <sotto/study/plan/internal/planned_groups.h>
+#include <sotto/study/plan/internal/step_work.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
 #include <sotto/study/train/train_plan.h>
@@ -24,8 +21,6 @@ namespace {
 
 /// Evaluations of a run, at least, if it has the rounds.
 constexpr Round kEvaluations = 40;
-/// Rounds from one exchange to the next that are considered unasked.
-constexpr std::array<Round, 2> kIntervals = {4, 8};
 /// A candidate is worth a simulation if it promises to be no later than this × the best.
 constexpr double kPromising = 1.1;
 /// A run that is later than this × the best is not continued.
@@ -47,9 +42,6 @@ constexpr std::size_t kShown = 6;
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 
-/// The search was stopped, or one of its runs.
-Status search_stopped() { return {Fault::stopped, std::string(kStopped)}; }
-
 bool any(const Candidate&) { return true; }
 bool plain(const Candidate& candidate) { return !candidate.compressed; }
 bool compressed(const Candidate& candidate) { return candidate.compressed; }
@@ -67,18 +59,20 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
   const TrainPlan plan =
       make_train_plan(options_of(scenario_, run_of(scenario_.attack ? "robust" : kBaseline)));
   check_target(scenario_, plan.tasks->data().regression());
-  rounds_ = plan.run.rounds;
-  const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
+  const Round finest = std::max<Round>(1, plan.run.rounds / kEvaluations);
   scenario_.task.eval_every = std::min(scenario_.task.eval_every.value_or(finest), finest);
   if (ranking_.goal == Goal::epoch) {
-    scenario_.task.eval_every = std::max<Round>(1, rounds_ / 4);
+    scenario_.task.eval_every = std::max<Round>(1, plan.run.rounds / 4);
     options_.seeds = 1;
   }
   const ModelShape model = shape_of(plan);
   const double model_bytes = 4.0 * static_cast<double>(model.parameters);
-  graphs_ = planned_graphs(without_traces(scenario_), model_bytes);
-  planned_groups_ = planned_groups(without_traces(scenario_), model_bytes);
-  tied_ = model.tied;
+  space_ = {.lists = options_.lists,
+            .goal = ranking_.goal,
+            .rounds = plan.run.rounds,
+            .graphs = planned_graphs(without_traces(scenario_), model_bytes),
+            .groups = planned_groups(without_traces(scenario_), model_bytes),
+            .tied = model.tied};
   score_terms_ = study::score_terms(plan);
 }
 
@@ -95,10 +89,10 @@ void PlanSearch::tell(const SettingText& line) const {
 
 std::string PlanSearch::label_of(const RunSpec& run) const {
   const std::string* topology = run.label.empty() ? run.find("topology") : nullptr;
-  const auto graph = std::ranges::find_if(graphs_, [&](const PlannedGraph& one) {
+  const auto graph = std::ranges::find_if(space_.graphs, [&](const PlannedGraph& one) {
     return topology != nullptr && one.spec == *topology && one.label != one.spec;
   });
-  if (graph == graphs_.end()) {
+  if (graph == space_.graphs.end()) {
     return run.shown();
   }
   std::vector<RunSetting> settings = run.settings;
@@ -106,92 +100,22 @@ std::string PlanSearch::label_of(const RunSpec& run) const {
   return words_of(settings);
 }
 
-void PlanSearch::check_own_runs() const {
-  if (!options_.lists.empty()) {
-    return;
-  }
-  for (std::size_t k = 0; k < scenario_.runs.size(); ++k) {
-    (void)naming_run(scenario_, k,
-                     [&] { return make_train_plan(options_of(scenario_, scenario_.runs[k])); });
-  }
-}
-
-/// The ways to step that the search tries. None where only the time of a round counts, which does
-/// not show what they cost in rounds; intervals and delays only where the task sets nothing of the
-/// kind. The intervals of the scenario's own runs are among those tried.
-Variations PlanSearch::variations() const {
-  Variations all;
-  if (scenario_.task.groups.empty() && !scenario_.attack) {
-    all.groups = planned_groups_;
-  }
-  all.batch_shares = tries_batch_shares(scenario_);
-  if (ranking_.goal == Goal::epoch) {
-    return all;
-  }
-  all.rules = tried_rules(options_.lists, scenario_);
-  all.quasi_global = tries_quasi_global(scenario_);
-  all.tied = tied_;
-  if (scenario_.task.communication_interval != 1 || !scenario_.task.outer_step_rule.empty() ||
-      scenario_.task.delayed_gradient) {
-    return all;
-  }
-  all.delays = true;
-  std::set<Round> intervals(kIntervals.begin(), kIntervals.end());
-  for (const RunSpec& run : scenario_.runs) {
-    intervals.insert(with_run(scenario_.task, run).communication_interval);
-  }
-  all.outer_rules = true;
-  all.intervals.assign(intervals.upper_bound(1), intervals.upper_bound(rounds_));
-  return all;
-}
-
 Status PlanSearch::screen() {
-  check_own_runs();
-  const Variations variations = this->variations();
-  Screen screen(scenario_, codec_);
-  const auto asked = proposals(options_.lists, scenario_, graphs_, rounds_);
-  for (const Proposal& one : asked) {
-    if (options_.stop && options_.stop()) {
-      return search_stopped();
-    }
-    try {
-      auto found = screen.of(one, variations);
-      std::move(found.begin(), found.end(), std::back_inserter(candidates_));
-    } catch (const Error& error) {
-      refused_.push_back({one.run.name, error.render(ScenarioSpelling(scenario_, one.run))});
-    }
+  auto screened = screen_space(space_, scenario_, codec_, options_.stop);
+  if (!screened.ok()) {
+    return screened.status();
   }
-  const bool only_baseline =
-      std::all_of(candidates_.begin(), candidates_.end(),
-                  [](const Candidate& one) { return one.algorithm == kBaseline && !one.own; });
-  const bool baseline_asked = options_.lists.algorithms == std::vector<std::string>{kBaseline};
-  if (only_baseline && !baseline_asked && !refused_.empty()) {
-    throw Error(fmt::format("nothing that was asked for is possible: {}: {}", refused_.back().run,
-                            refused_.back().why));
-  }
-  const auto ways = screen.take_refused();
-  refused_.insert(refused_.end(), ways.begin(), ways.end());
-  candidates_ = in_order_of_promise(std::move(candidates_),
+  candidates_ = in_order_of_promise(std::move(screened->candidates),
                                     [this](const Candidate& one) { return spent_in_round(one); });
+  refused_ = std::move(screened->refused);
   tell(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
   tell(fmt::format(
       "{} screened by the model{}", counted(candidates_.size(), "candidate"),
       refused_.empty()
           ? ""
           : fmt::format(", {} refused: what they are made of does not fit", refused_.size())));
-  note_untried();
+  refused_.insert(refused_.end(), screened->untried.begin(), screened->untried.end());
   return {};
-}
-
-void PlanSearch::note_untried() {
-  if (!options_.lists.algorithms.empty()) {
-    return;
-  }
-  for (const AlgorithmInfo& info : algorithms()) {
-    if (const std::string why = why_not_tried(info, scenario_); !why.empty()) {
-      refused_.push_back({std::string(info.name), "not tried: " + why});
-    }
-  }
 }
 
 double PlanSearch::spent(double seconds, double bytes_per_node) const {
@@ -276,7 +200,7 @@ Result<SimulatedRun> PlanSearch::simulate(const Candidate& candidate, std::uint6
   scenario.task.seed = seed;
   codec_.apply(candidate.codec, scenario);
   add_step_work(candidate.step_work, scenario.node_specs);
-  if (scenario_.timing_only && candidate.rounds < rounds_) {
+  if (scenario_.timing_only && candidate.rounds < rounds()) {
     scenario.task.epochs.reset();
     scenario.task.rounds = candidate.rounds;
   }
@@ -288,7 +212,7 @@ Result<SimulatedRun> PlanSearch::simulate(const Candidate& candidate, std::uint6
                                  .stop = options_.stop,
                                  .enough = enough});
   if (simulated.result.interrupted) {
-    return search_stopped();
+    return Status(Fault::stopped, std::string(kStopped));
   }
   return simulated;
 }
@@ -311,11 +235,11 @@ Status PlanSearch::add_run(const Candidate& candidate, double hopeless) {
     runs_.back().add_seed(scenario_.target, result);
     const auto& time = runs_.back().times.front();
     const auto done = static_cast<double>(result.rounds);
-    const bool ended = done >= static_cast<double>(rounds_) || !result.early_end().empty();
+    const bool ended = done >= static_cast<double>(rounds()) || !result.early_end().empty();
     if (time) {
       guess_.learn(candidate, *time * done / result.virtual_s);
     } else if (ended) {
-      guess_.learn(candidate, kBeyond * static_cast<double>(rounds_));
+      guess_.learn(candidate, kBeyond * static_cast<double>(rounds()));
     } else {  // given up: it is known to need more, and nothing else
       guess_.learn(candidate, std::max(kHopeless * done, guess_.of(candidate)));
     }

@@ -1,4 +1,4 @@
-// Which candidates are simulated, and in what order. All are screened by the model (plan_model.h).
+// Which candidates are simulated, and in what order. All are screened first (plan_screen.h).
 // The next one is that of which seconds a round (the model's) and guessed rounds (plan_guess.h)
 // promise most, until no other promises to come near the best or the budget is spent; so too among
 // the uncompressed runs, and among the compressed ones, as the verdict is between these. The best
@@ -7,8 +7,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -53,7 +51,7 @@ class PlanSearch {
   const Scenario& scenario() const { return scenario_; }
   const Ranking& ranking() const { return ranking_; }
   bool by_worst() const { return options_.by_worst; }
-  Round rounds() const { return rounds_; }
+  Round rounds() const { return space_.rounds; }
   /// What the score of a run with the scenario's model and batch is made of.
   const ScoreTerms& score_terms() const { return score_terms_; }
   bool codec_measured() const { return codec_.measures(); }
@@ -62,7 +60,7 @@ class PlanSearch {
   /// Whether this run was simulated.
   bool simulated(const RunSpec& run) const;
   const std::vector<Refusal>& refused() const { return refused_; }
-  const std::vector<PlannedGraph>& graphs() const { return graphs_; }
+  const std::vector<PlannedGraph>& graphs() const { return space_.graphs; }
   /// The run's name, with graphs' short names.
   std::string label_of(const RunSpec& run) const;
 
@@ -90,10 +88,6 @@ class PlanSearch {
 
   void tell(const SettingText& line) const;
   void say_codec() const;
-  void check_own_runs() const;
-  /// Says of the algorithms that are not tried unasked why they are not.
-  void note_untried();
-  Variations variations() const;
   /// The untried candidate of most promise; none: none can come near the best.
   const Candidate* next(const Admitted& admitted) const;
   /// Virtual seconds or, where these are ranked by money, what all nodes cost in that time.
@@ -108,11 +102,8 @@ class PlanSearch {
   Scenario scenario_;
   CodecMeter codec_;
   Ranking ranking_;
-  Round rounds_ = 0;
-  std::vector<PlannedGraph> graphs_;
-  std::vector<std::string> planned_groups_;  ///< groups of two levels that are tried
+  SearchSpace space_;
   ScoreTerms score_terms_;
-  std::string tied_;  ///< the task's model with tied blocks; "": none
   std::vector<Candidate> candidates_;
   std::vector<Refusal> refused_;
   RoundsGuess guess_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,7 +14,9 @@
 #include <sotto/base/error.h>
 #include <sotto/base/name_length.h>
 #include <sotto/base/names.h>
+#include <sotto/study/internal/setting_text.h>
 #include <sotto/study/toml/reader.h>
+#include <sotto/study/train/train_options.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {
@@ -66,15 +70,19 @@ constexpr auto kOfData =
 constexpr auto kOfPrivacy = std::to_array<std::string_view>(
     {"privacy-epsilon", "noise-multiplier", "privacy-delta", "privacy-unit"});
 
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 void read_training(const toml::table& table, const std::string& path, SiteSettings& settings) {
   const std::vector<SettingGroup> groups = {shared_settings_of(settings)};
   for (const auto& [key, value] : table) {
     const std::string name = dashed(key.str());
     const std::string place = fmt::format("{}: training.{}", toml_place(path, value), name);
-    if (std::ranges::find(kOfData, name) != kOfData.end()) {
+    if (is_among(kOfData, name)) {
       continue;
     }
-    if (std::ranges::find(kOfPrivacy, name) != kOfPrivacy.end()) {
+    if (is_among(kOfPrivacy, name)) {
       throw Error(
           fmt::format("{}: the gradients of a program's own model are not hidden by a "
                       "site's file: set SiteOptions::privacy, or leave it out",
@@ -98,8 +106,10 @@ void read_training(const toml::table& table, const std::string& path, SiteSettin
 }
 
 void read_network(TomlReader in, SiteSettings& settings) {
-  in.allow({"slack", "save-every", "window", "secure-sum", "secure-colluders", "secure-range",
-            "mass-return", "parcel-mass", "pull-most", "pull-memory", "pull-fresh"});
+  const std::initializer_list<std::string_view> plain = {
+      "slack",       "save-every",  "window",    "secure-sum",  "secure-colluders", "secure-range",
+      "mass-return", "parcel-mass", "pull-most", "pull-memory", "pull-fresh"};
+  in.allow(plain);
   for (const auto& [key, value] : {std::pair{"timeout", &settings.timeout_s},
                                    {"patience", &settings.patience_s},
                                    {"found-after", &settings.found_after_s}}) {
@@ -109,17 +119,13 @@ void read_network(TomlReader in, SiteSettings& settings) {
   settings.own_steps = in.parsed("own-steps", as_written).value_or(settings.own_steps);
   settings.step_weighting = in.text("step-weighting").value_or(settings.step_weighting);
   const auto groups = settings_of(settings);
-  for (const std::string_view key :
-       {"slack", "save-every", "window", "secure-sum", "secure-colluders", "secure-range",
-        "mass-return", "parcel-mass", "pull-most", "pull-memory", "pull-fresh"}) {
-    if (!in.has(key)) {
-      continue;
+  for (const std::string_view key : plain) {
+    if (in.has(key)) {
+      const std::string text = is_switch(*find_setting(groups, key))
+                                   ? fmt::to_string(*in.truth(key))
+                                   : fmt::to_string(*in.number(key));
+      in.at(key, [&] { (void)set(groups, key, text); });
     }
-    const auto truth = key == "secure-sum" ? in.truth(key) : std::nullopt;
-    const auto number = truth ? std::nullopt : in.number(key);
-    in.at(key, [&] {
-      (void)set(groups, key, truth ? (*truth ? "true" : "false") : fmt::to_string(*number));
-    });
   }
   in.finish();
 }
@@ -147,6 +153,14 @@ SiteSettings read_site_file(const std::string& path) {
   in.allow({"training", "data"});
   in.finish();
   return settings;
+}
+
+bool is_training_setting(std::string_view name) {
+  TrainOptions train;
+  SiteSettings site;
+  return find_setting(train_settings(train), name) != nullptr &&
+         (find_setting({shared_settings_of(site)}, name) != nullptr || is_among(kOfData, name) ||
+          is_among(kOfPrivacy, name));
 }
 
 }  // namespace sotto::study

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <sotto/sites/process/site_settings.h>
 
@@ -19,5 +20,8 @@ SiteSettings read_site(TomlReader& in);
 
 /// Reads the file; paths in it are relative to it. Throws Error naming file, line and key.
 SiteSettings read_site_file(const std::string& path);
+
+/// Whether a site's [training] has this setting of `sotto train`, as "weight-decay".
+bool is_training_setting(std::string_view name);
 
 }  // namespace sotto::study

@@ -11,7 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/study/plan/train_command.h>
 #include <sotto/study/scenario/batch_speeds.h>
-#include <sotto/study/strategies/played_step.h>
+#include <sotto/study/strategies/internal/played_step.h>
 #include <sotto/study/units.h>
 
 namespace sotto::study {

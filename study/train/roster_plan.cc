@@ -27,37 +27,20 @@
 namespace sotto::study {
 namespace {
 
-/// The settings that these runs share with those of a fixed number of nodes, beside step_settings
-/// and local_step_settings.
-constexpr std::array<std::string_view, 19> kOfRosterRuns = {"nodes",
-                                                            "timeout",
-                                                            "insecure",
-                                                            "key",
-                                                            "algorithm",
-                                                            "compressor",
-                                                            "consensus-stepsize",
-                                                            "rule",
-                                                            "task",
-                                                            "model",
-                                                            "batch",
-                                                            "gradient-time",
-                                                            "init",
-                                                            "scaling",
-                                                            "epochs",
-                                                            "rounds",
-                                                            "eval-every",
-                                                            "dump-parameters",
-                                                            "seed"};
+/// The settings of a whole run that these runs have, beside those of their nodes.
+constexpr auto kOfRosterRuns =
+    std::to_array<std::string_view>({"task", "model", "batch", "gradient-time", "init", "scaling",
+                                     "epochs", "eval-every", "dump-parameters"});
 
 /// Throws Error for the first of the settings that does nothing here.
 void refuse_others(const std::vector<std::string>& given) {
-  TrainOptions options;
   ElasticSettings nodes;
-  const std::vector<SettingGroup> of_rosters = {
-      step_settings(options), local_step_settings(options), node_settings_of(nodes)};
+  SiteSettings site;
+  std::vector<SettingGroup> of_nodes = settings_of(nodes);
+  of_nodes.push_back(shared_settings_of(site));
   for (const std::string& setting : given) {
-    const bool shared = std::ranges::find(kOfRosterRuns, dashed(setting)) != kOfRosterRuns.end();
-    if (!shared && find_setting(of_rosters, setting) == nullptr) {
+    const bool of_run = std::ranges::find(kOfRosterRuns, dashed(setting)) != kOfRosterRuns.end();
+    if (!of_run && find_setting(of_nodes, setting) == nullptr) {
       throw Error(setting,
                   "a run whose nodes come and go does not have it: leave it out, or give a number "
                   "of nodes and no seeds");

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/philox.h>
@@ -27,6 +28,17 @@ inline GradientFunction noise_of(std::uint64_t seed) {
     RandomStream stream({.seed = seed, .rank = rank, .round = round, .purpose = Purpose::test});
     for (float& value : g) {
       value = static_cast<float>(stream.normal() + 0.3 * rank);
+    }
+  };
+}
+
+/// Node 0 shouts: its gradients are a thousand times as long.
+inline GradientFunction shouted(GradientFunction gradient) {
+  return [gradient = std::move(gradient)](Rank rank, Round round, std::span<const float> x,
+                                          std::span<float> g) {
+    gradient(rank, round, x, g);
+    for (float& value : g) {
+      value *= rank == 0 ? 1000.0F : 1.0F;
     }
   };
 }

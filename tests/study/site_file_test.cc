@@ -6,6 +6,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/site/site_file.h>
+#include <sotto/study/train/train_options.h>
 
 #include "support/scratch.h"
 
@@ -101,6 +102,27 @@ TEST_CASE("what is wrong in a site's file is named with its line") {
   CHECK(refusal_of(std::string(kNames) + "[training]\nstate = \"x\"\n")
             .starts_with("site.toml:7: training.state"));
   CHECK(refusal_of("sotto-site = 2\n").starts_with("site.toml:1: sotto-site"));
+}
+
+TEST_CASE("a site's file has these of a run's settings under training") {
+  study::TrainOptions options;
+  std::string taken;
+  for (const SettingGroup& group : train_settings(options)) {
+    for (const Setting& setting : group.settings) {
+      if (study::is_training_setting(setting.name)) {
+        taken += std::string(setting.name) + " ";
+      }
+    }
+  }
+  const std::string all =
+      "task model batch partition gradient-time init algorithm compressor consensus-stepsize rule "
+      "step-rule lr momentum quasi-global-momentum nesterov weight-decay beta1 beta2 epsilon "
+      "bias-correction trust-coefficient update-scale clip-norm schedule communication-interval "
+      "outer-step-rule outer-lr outer-momentum outer-nesterov noise-multiplier privacy-epsilon "
+      "privacy-delta privacy-unit rounds eval-every dump-parameters seed ";
+  CHECK(taken == all);
+  CHECK_FALSE(study::is_training_setting("secure-sum"));  // [network] has it
+  CHECK_FALSE(study::is_training_setting("export"));      // `sotto train` does not
 }
 
 TEST_CASE("a site's own steps are a count up to the interval, or chosen by speed") {

@@ -14,7 +14,7 @@
 #include <sotto/compress/low_rank.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/plan/internal/plan_pattern.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>

@@ -60,17 +60,6 @@ std::vector<double> held_back(const Cluster& cluster, bool local_steps) {
   return held;
 }
 
-/// Node 0 shouts: its gradients are a thousand times as long.
-GradientFunction shouted(GradientFunction gradient) {
-  return [gradient = std::move(gradient)](Rank rank, Round round, std::span<const float> x,
-                                          std::span<float> g) {
-    gradient(rank, round, x, g);
-    for (float& value : g) {
-      value *= rank == 0 ? 1000.0F : 1.0F;
-    }
-  };
-}
-
 /// The mean of all vectors, each of which counts in a chunk as its length there allows.
 std::vector<double> clipped_mean(const std::vector<std::vector<float>>& vectors) {
   const auto nodes = static_cast<int>(vectors.size());

@@ -220,14 +220,7 @@ TEST_CASE("sparseloco: clip=median bounds each message by the median of their no
     auto options = options_for("sparseloco:clip=median,decay=1", "topk:0.25", seed);
     options.nodes = nodes;
     Cluster cluster(options);
-    // Node 0 shouts.
-    const auto gradient = [&](Rank rank, Round round, std::span<const float> x,
-                              std::span<float> g) {
-      noise_of(seed)(rank, round, x, g);
-      for (float& value : g) {
-        value *= rank == 0 ? 1000.0F : 1.0F;
-      }
-    };
+    const auto gradient = shouted(noise_of(seed));
     const auto codec = make_compressor("topk:0.25");
     std::vector<std::vector<float>> errors(nodes, std::vector<float>(kDimension));
     for (Round t = 0; t < 8; ++t) {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/plan/internal/planned_groups.h>
 #include <sotto/study/plan/plan_search.h>
-#include <sotto/study/plan/planned_groups.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/topology/node_groups.h>
 #include <sotto/trainers/settings/optimizer_settings.h>

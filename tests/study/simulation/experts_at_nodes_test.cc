@@ -14,7 +14,7 @@
 #include <sotto/base/error.h>
 #include <sotto/sim/lockstep.h>
 #include <sotto/study/internal/scenario_spelling.h>
-#include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/plan/internal/plan_pattern.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/simulation/job_nodes.h>
 #include <sotto/study/simulation/simulated_run.h>

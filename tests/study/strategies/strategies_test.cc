@@ -14,8 +14,8 @@
 #include <sotto/base/error.h>
 #include <sotto/study/scenario/scenario.h>
 #include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/strategies/internal/played_step.h>
 #include <sotto/study/strategies/model_shape.h>
-#include <sotto/study/strategies/played_step.h>
 #include <sotto/study/strategies/strategy_prices.h>
 
 #include "support/scratch.h"

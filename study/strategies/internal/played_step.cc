@@ -1,4 +1,4 @@
-#include <sotto/study/strategies/played_step.h>
+#include <sotto/study/strategies/internal/played_step.h>
 
 #include <algorithm>
 #include <map>

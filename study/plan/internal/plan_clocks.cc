@@ -1,4 +1,4 @@
-#include <sotto/study/plan/plan_clocks.h>
+#include <sotto/study/plan/internal/plan_clocks.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <sotto/study/plan/planned_groups.h>
+#include <sotto/study/plan/internal/planned_groups.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include <sotto/study/plan/plan_pattern.h>
+#include <sotto/study/plan/internal/plan_pattern.h>
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include <sotto/study/plan/step_work.h>
+#include <sotto/study/plan/internal/step_work.h>
 
 #include <sotto/compress/factors.h>
 #include <sotto/compress/low_rank.h>
