@@ -13,7 +13,6 @@
 #include <sotto/optim/registry.h>
 #include <sotto/study/internal/scenario_spelling.h>
 #include <sotto/study/plan/planned_groups.h>
-#include <sotto/study/plan/step_work.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
 #include <sotto/study/train/train_plan.h>
@@ -275,7 +274,6 @@ Result<SimulatedRun> PlanSearch::simulate(const Candidate& candidate, std::uint6
   Scenario scenario = scenario_;
   scenario.task.seed = seed;
   codec_.apply(candidate.codec, scenario);
-  add_step_work(candidate.step_work, scenario.node_specs);
   if (scenario_.timing_only && candidate.rounds < rounds_) {
     scenario.task.epochs.reset();
     scenario.task.rounds = candidate.rounds;

@@ -16,7 +16,6 @@
 #include <sotto/optim/registry.h>
 #include <sotto/study/plan/plan_pattern.h>
 #include <sotto/study/scenario/batch_speeds.h>
-#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 #include <sotto/topology/spectrum.h>
 #include <sotto/trainers/algorithm_setup.h>
@@ -59,10 +58,12 @@ void require_few(bool to_all, int nodes) {
   }
 }
 
-/// How nodes of a scenario compute and exchange with these options.
-JobTiming timing_of(const Scenario& scenario, const TaskOptions& task,
-                    const OptimizerOptions& options) {
-  return {.nodes = shared_node_specs(scenario, task),
+/// How nodes of a scenario compute and exchange in a planned run.
+JobTiming timing_of(const Scenario& scenario, const TrainPlan& plan) {
+  const OptimizerOptions& options = plan.run.optimizer;
+  auto nodes = shared_node_specs(scenario, plan.tasks->options());
+  add_second_decoding(plan, nodes);
+  return {.nodes = std::move(nodes),
           .overlap = options.overlap,
           .seed = options.seed,
           .network = scenario.network,
@@ -124,9 +125,7 @@ void require_matrices(const TrainPlan& plan, const ParameterLayout& layout) {
 /// and how long its steps take cannot be told.
 StepWork work_of(const Proposal& proposal, const TrainPlan& plan, const ParameterLayout& layout) {
   const OptimizerOptions& options = plan.run.optimizer;
-  const bool to_all = algorithm_info(options.algorithm).graph == GraphNeed::any;
-  const auto work =
-      step_work(plan, layout, to_all ? 0 : properties(*make_job_topology(options)).degree_max);
+  const auto work = step_work(plan, layout);
   if (!work && proposal.varies && proposal.run.find("step-rule") != nullptr &&
       multiply_adds_of(plan, layout, 0).step > 0) {
     refuse("step_rule", options.step_rule.rule,
@@ -221,7 +220,7 @@ Prediction prediction_of(const Proposal& proposal, const Scenario& scenario, Cod
   codec.apply(speed, changed);
   Platform platform = without_traces(scenario).platform(pairs_of(job));
   const StepWork work = work_of(proposal, plan, layout);
-  JobTiming timing = timing_of(changed, plan.tasks->options(), options);
+  JobTiming timing = timing_of(changed, plan);
   const bool streams =
       options.groups.empty() && can_stream(options, layout) && !options.streaming.on();
   return {.scenario = scenario,

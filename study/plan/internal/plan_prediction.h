@@ -12,8 +12,8 @@
 #include <sotto/study/plan/plan_model.h>
 #include <sotto/study/plan/plan_proposals.h>
 #include <sotto/study/plan/planned_job.h>
-#include <sotto/study/plan/step_work.h>
 #include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/step_work.h>
 #include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {
