@@ -52,7 +52,7 @@ void Screen::add_shorter(const RunSpec& run, const std::vector<Round>& intervals
                          std::vector<Candidate>& found) {
   try {
     for (Candidate& one : paces_of(run, intervals)) {
-      if (one.shorter_than(found.front())) {
+      if (one.may_be_shorter_than(found.front())) {
         found.push_back(std::move(one));
       }
     }
@@ -64,7 +64,7 @@ void Screen::add_shorter(const RunSpec& run, const std::vector<Round>& intervals
 void Screen::add_delayed(const RunSpec& run, std::vector<Candidate>& found) {
   Candidate delayed =
       prediction_of({.run = run.with("delayed-gradient", "true")}, scenario_, codec_).as_proposed();
-  if (delayed.shorter_than(found.front())) {
+  if (delayed.may_be_shorter_than(found.front())) {
     found.push_back(std::move(delayed));
   }
 }

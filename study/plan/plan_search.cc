@@ -52,6 +52,7 @@ Status search_stopped() { return {Fault::stopped, std::string(kStopped)}; }
 bool any(const Candidate&) { return true; }
 bool plain(const Candidate& candidate) { return !candidate.compressed; }
 bool compressed(const Candidate& candidate) { return candidate.compressed; }
+bool may_take_longer(const Candidate& candidate) { return candidate.may_take_longer; }
 
 }  // namespace
 
@@ -178,8 +179,19 @@ Status PlanSearch::screen() {
       refused_.empty()
           ? ""
           : fmt::format(", {} refused: what they are made of does not fit", refused_.size())));
+  say_bounds();
   note_untried();
   return {};
+}
+
+void PlanSearch::say_bounds() const {
+  const auto bounded = std::ranges::count_if(candidates_, may_take_longer);
+  if (bounded > 0) {
+    tell(fmt::format(
+        "frames of {} cross links whose queues can overflow, of which the model knows nothing: its "
+        "times are lower bounds, for which no way to step is left out",
+        counted(static_cast<std::uint64_t>(bounded), "candidate")));
+  }
 }
 
 void PlanSearch::note_untried() {
@@ -220,16 +232,20 @@ double PlanSearch::best(const Admitted& admitted) const {
   return least;
 }
 
+double PlanSearch::expectation(const Candidate& candidate) const {
+  return promise(candidate) * (candidate.may_take_longer ? longer_.of(candidate) : 1);
+}
+
 const Candidate* PlanSearch::next(const Admitted& admitted) const {
   const Candidate* most = nullptr;
+  const double near = kPromising * best(admitted);
   for (const Candidate& one : candidates_) {
-    if (admitted(one) && !simulated(one.run) &&
-        (most == nullptr || promise(one) < promise(*most))) {
+    if (admitted(one) && !simulated(one.run) && promise(one) < near &&
+        (most == nullptr || expectation(one) < expectation(*most))) {
       most = &one;
     }
   }
-  const bool promising = most != nullptr && promise(*most) < kPromising * best(admitted);
-  return promising ? most : nullptr;
+  return most;
 }
 
 Status PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
@@ -246,7 +262,10 @@ Status PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
 }
 
 Status PlanSearch::explore_by_pace() {
-  const Status explored = add_first(std::max(kLeast, options_.budget / kFewer), any);
+  // Bounds are no order of times: all that may be simulated is.
+  const bool bounds = std::ranges::any_of(candidates_, may_take_longer);
+  const Status explored =
+      add_first(std::max(kLeast, bounds ? options_.budget : options_.budget / kFewer), any);
   return explored.ok() ? add_first(1, plain) : explored;
 }
 
@@ -305,6 +324,9 @@ Status PlanSearch::add_run(const Candidate& candidate, double hopeless) {
                    .label = label_of(candidate.run),
                    .simulated = std::move(*simulated)});
   const SimulationResult& result = runs_.back().simulated.result;
+  if (const auto error = runs_.back().error(); error && candidate.may_take_longer) {
+    longer_.learn(candidate, 1 / (1 + *error));
+  }
   if (ranking_.goal == Goal::target) {
     runs_.back().add_seed(scenario_.target, result);
     const auto& time = runs_.back().times.front();

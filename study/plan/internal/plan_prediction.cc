@@ -121,6 +121,15 @@ void require_matrices(const TrainPlan& plan, const ParameterLayout& layout) {
   }
 }
 
+/// Whether a frame between any of these pairs crosses a link whose queue can overflow.
+bool crosses_queues(const Platform& platform, const std::vector<std::pair<Rank, Rank>>& pairs) {
+  return std::ranges::any_of(pairs, [&](const auto& pair) {
+    const Route route = platform.route(pair.first, pair.second);
+    return std::ranges::any_of(
+        route.links, [&](LinkId link) { return platform.links()[link].queue_bytes < kUnlimited; });
+  });
+}
+
 /// What nodes compute besides gradients. Throws Error where the planner itself tries a step rule,
 /// and how long its steps take cannot be told.
 StepWork work_of(const Proposal& proposal, const TrainPlan& plan, const ParameterLayout& layout) {
@@ -187,7 +196,7 @@ std::vector<Candidate> Prediction::paces(const std::vector<Round>& intervals) co
   if (described.interval == 1) {
     for (const Round interval : intervals) {
       Candidate local = timed(with_interval(described, interval), {});
-      if (local.shorter_than(found.back())) {
+      if (local.may_be_shorter_than(found.back())) {
         found.push_back(std::move(local));
       }
     }
@@ -197,7 +206,7 @@ std::vector<Candidate> Prediction::paces(const std::vector<Round>& intervals) co
     if (found[k].interval >= kShortestStreamed) {
       const Streaming streaming = fragments_of(found[k], scenario);
       Candidate cut = timed(in_fragments(found[k], streaming), streaming);
-      if (cut.shorter_than(found[k])) {
+      if (cut.may_be_shorter_than(found[k])) {
         found.push_back(std::move(cut));
       }
     }
@@ -218,7 +227,9 @@ Prediction prediction_of(const Proposal& proposal, const Scenario& scenario, Cod
   Candidate run = description_of(proposal, options, speed);
   Scenario changed = scenario;
   codec.apply(speed, changed);
-  Platform platform = without_traces(scenario).platform(pairs_of(job));
+  const auto pairs = pairs_of(job);
+  Platform platform = without_traces(scenario).platform(pairs);
+  run.may_take_longer = scenario.has_queues() && crosses_queues(platform, pairs);
   const StepWork work = work_of(proposal, plan, layout);
   JobTiming timing = timing_of(changed, plan);
   const bool streams =
