@@ -29,7 +29,7 @@ StepWork multiply_adds_of(const TrainPlan& plan, const ParameterLayout& layout, 
 /// Their operations as a part of those of the node's gradient; none where there are some and the
 /// gradient's cannot be counted (score.h).
 std::optional<StepWork> step_work(const TrainPlan& plan, const ParameterLayout& layout, int degree);
-/// The same for nodes with as many neighbours as the graph of the plan gives any.
+/// Counts for nodes with as many neighbours as the graph of the plan gives any.
 std::optional<StepWork> step_work(const TrainPlan& plan, const ParameterLayout& layout);
 
 /// Has the nodes' gradients take that part longer.

@@ -72,7 +72,7 @@ TEST_CASE("what is clipped to the median is decoded twice, and other frames once
     std::string compressor;
     double again_s;  ///< the second decoding in a round
   };
-  // Of all others a whole message, or their part of the own chunk; updates are not clipped.
+  // A whole message of each other node, or its part of the own chunk; updates are not clipped.
   for (const Case& known :
        {Case{"sparseloco", "topk:0.03,values=2", 3 * vector_s},
         Case{"demo", "dct/topk:0.0078125,chunk=4096", 3 * vector_s},
