@@ -74,6 +74,12 @@ inline constexpr std::string_view kClipOfChunks =
 /// Whether these hyperparameters have what nodes send clipped so.
 inline bool clips_to_median(const Hyperparameters& given) { return given.text(kClip) == kToMedian; }
 
+/// How often a node decodes each message of a round's first phase: where it clips once for the
+/// lengths, and once more for the mean. Those of other phases it decodes once.
+inline int decodings_of_messages(const Hyperparameters& given) {
+  return clips_to_median(given) ? 2 : 1;
+}
+
 /// The usual T_w of a run with so many exchanges: 15 % of them, and at least 1.
 constexpr Round usual_freeze_step(Round exchanges) {
   const auto part = static_cast<Round>(0.15 * static_cast<double>(exchanges));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <sotto/base/exchange.h>
 #include <sotto/base/ids.h>
 #include <sotto/sim/availability.h>
 #include <sotto/sim/client_sample.h>
@@ -22,6 +23,14 @@ struct CodecCost {
   double encode_s_per_byte = 0;     ///< time for each different frame of an exchange
   double decode_s_per_byte = 0;     ///< time for each frame that comes in
   double seconds_per_exchange = 0;  ///< paid once when it is posted
+  /// How often a frame of the first phase of an algorithm's round is decoded.
+  int first_phase_decodings = 1;
+
+  /// How often a frame of an exchange under this tag is decoded. Programs of groups
+  /// (groups/program.h), whose buckets are above those of algorithms, decode once.
+  int decodings(const ExchangeTag& tag) const {
+    return tag.phase == 0 && tag.bucket < kMostBuckets ? first_phase_decodings : 1;
+  }
 
   bool operator==(const CodecCost&) const = default;
 };

@@ -114,8 +114,9 @@ void NodeExchanges::complete(Rank rank) {
   if (exchange == nullptr) {
     return;
   }
-  const double bytes = sizeof(float) * exchange->elements;
-  const SimTime time = from_seconds(bytes * state_.spec(rank).codec.decode_s_per_byte);
+  const CodecCost& cost = state_.spec(rank).codec;
+  const double bytes = sizeof(float) * exchange->elements * cost.decodings(exchange->exchange.tag);
+  const SimTime time = from_seconds(bytes * cost.decode_s_per_byte);
   accounts_.account(rank);
   node.codec = Codec::decoding;
   state_.schedule(rank, Timer::carried, time);

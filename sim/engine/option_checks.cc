@@ -5,6 +5,11 @@
 #include <sotto/base/error.h>
 
 namespace sotto {
+namespace {
+
+constexpr int kMostDecodings = 1000;
+
+}  // namespace
 
 void validate(const SimulatorOptions& options, std::size_t n, std::size_t hosts) {
   if (n == 0 || n > hosts) {
@@ -23,6 +28,10 @@ void validate(const SimulatorOptions& options, std::size_t n, std::size_t hosts)
       if (!(cost >= 0 && cost <= 1e6)) {
         refuse("codec", fmt::format("{}", cost), "it must be 0 to 10⁶ seconds");
       }
+    }
+    if (codec.first_phase_decodings < 1 || codec.first_phase_decodings > kMostDecodings) {
+      refuse("first_phase_decodings", fmt::format("{}", codec.first_phase_decodings),
+             fmt::format("a frame is decoded 1 to {} times", kMostDecodings));
     }
     if (!(node.flops_per_second >= 0 && node.flops_per_second <= 1e30)) {
       refuse("flops_per_second", fmt::format("{}", node.flops_per_second),

@@ -17,6 +17,7 @@ Json candidates_json(const PlanSearch& search) {
     candidates.push_back(
         {{"name", one.run.name},
          {"predicted_s_per_round", one.predicted_seconds_per_round},
+         {"may_take_longer", one.may_take_longer},
          {"predicted_bytes_per_round", one.bytes_per_round},
          {"predicted_bytes_per_round_within_groups", or_null(one.bytes_per_round_within)},
          {"spectral_gap", one.spectral_gap},

@@ -14,7 +14,7 @@ namespace sotto::study {
 inline constexpr const char* kBaseline = "allreduce";
 
 /// Local steps, delayed gradients and batches by speed are worth a look where they make a round
-/// shorter by this factor.
+/// shorter by this factor, or may do so.
 inline constexpr double kShorter = 0.9;
 
 /// A run, and what the model says of it.
@@ -33,7 +33,10 @@ struct Candidate {
   /// Rounds that the model predicts. Fewer than the run has in scenarios of timing only.
   Round rounds = 0;
   double predicted_seconds_per_round = 0;  ///< virtual seconds, predicted by plan_model.h
-  double bytes_per_round = 0;              ///< bytes that a node sends a round
+  /// A round may take any time longer: frames cross links whose queues can overflow, of which the
+  /// model knows nothing.
+  bool may_take_longer = false;
+  double bytes_per_round = 0;  ///< bytes that a node sends a round
   /// What a step computes besides its gradient (step_work.h), as a part of the gradient's time.
   double step_work = 0;
   /// Bytes that a node sends a round to members of its own group; none: nodes are in no groups.
@@ -42,9 +45,11 @@ struct Candidate {
   CodecSpeed codec;
 
   bool baseline() const { return run.name == kBaseline; }
-  /// Whether its rounds are so much shorter than those of `other` that it is worth a look.
-  bool shorter_than(const Candidate& other) const {
-    return predicted_seconds_per_round < kShorter * other.predicted_seconds_per_round;
+  /// Whether its rounds are, or may be, so much shorter than those of `other` that it is worth a
+  /// look.
+  bool may_be_shorter_than(const Candidate& other) const {
+    return other.may_take_longer ||
+           predicted_seconds_per_round < kShorter * other.predicted_seconds_per_round;
   }
 };
 

@@ -11,7 +11,8 @@
 
 namespace sotto::study {
 
-/// Guesses the rounds that a candidate needs from those that were simulated.
+/// Guesses the rounds that a candidate needs from those that were simulated, or another figure of
+/// which the same holds.
 class RoundsGuess {
  public:
   /// Learns from a run that needed this many rounds.

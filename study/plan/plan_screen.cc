@@ -193,7 +193,7 @@ class Screen {
                    std::vector<Candidate>& found) {
     try {
       for (Candidate& one : paces_of(run, intervals)) {
-        if (one.shorter_than(found.front())) {
+        if (one.may_be_shorter_than(found.front())) {
           found.push_back(std::move(one));
         }
       }
@@ -207,7 +207,7 @@ class Screen {
     Candidate delayed =
         prediction_of({.run = run.with("delayed-gradient", "true")}, scenario_, codec_)
             .as_proposed();
-    if (delayed.shorter_than(found.front())) {
+    if (delayed.may_be_shorter_than(found.front())) {
       found.push_back(std::move(delayed));
     }
   }

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <sotto/study/plan/internal/planned_groups.h>
-#include <sotto/study/plan/internal/step_work.h>
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/strategies/model_shape.h>
 #include <sotto/study/train/train_plan.h>
@@ -45,6 +44,7 @@ constexpr double kEndless = std::numeric_limits<double>::infinity();
 bool any(const Candidate&) { return true; }
 bool plain(const Candidate& candidate) { return !candidate.compressed; }
 bool compressed(const Candidate& candidate) { return candidate.compressed; }
+bool may_take_longer(const Candidate& candidate) { return candidate.may_take_longer; }
 
 }  // namespace
 
@@ -114,8 +114,19 @@ Status PlanSearch::screen() {
       refused_.empty()
           ? ""
           : fmt::format(", {} refused: what they are made of does not fit", refused_.size())));
+  say_bounds();
   refused_.insert(refused_.end(), screened->untried.begin(), screened->untried.end());
   return {};
+}
+
+void PlanSearch::say_bounds() const {
+  const auto bounded = std::ranges::count_if(candidates_, may_take_longer);
+  if (bounded > 0) {
+    tell(fmt::format(
+        "frames of {} cross links whose queues can overflow, of which the model knows nothing: its "
+        "times are lower bounds, for which no way to step is left out",
+        counted(static_cast<std::uint64_t>(bounded), "candidate")));
+  }
 }
 
 double PlanSearch::spent(double seconds, double bytes_per_node) const {
@@ -145,16 +156,20 @@ double PlanSearch::best(const Admitted& admitted) const {
   return least;
 }
 
+double PlanSearch::expectation(const Candidate& candidate) const {
+  return promise(candidate) * (candidate.may_take_longer ? longer_.of(candidate) : 1);
+}
+
 const Candidate* PlanSearch::next(const Admitted& admitted) const {
   const Candidate* most = nullptr;
+  const double near = kPromising * best(admitted);
   for (const Candidate& one : candidates_) {
-    if (admitted(one) && !simulated(one.run) &&
-        (most == nullptr || promise(one) < promise(*most))) {
+    if (admitted(one) && !simulated(one.run) && promise(one) < near &&
+        (most == nullptr || expectation(one) < expectation(*most))) {
       most = &one;
     }
   }
-  const bool promising = most != nullptr && promise(*most) < kPromising * best(admitted);
-  return promising ? most : nullptr;
+  return most;
 }
 
 Status PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
@@ -171,7 +186,10 @@ Status PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
 }
 
 Status PlanSearch::explore_by_pace() {
-  const Status explored = add_first(std::max(kLeast, options_.budget / kFewer), any);
+  // Bounds are no order of times: all that may be simulated is.
+  const bool bounds = std::ranges::any_of(candidates_, may_take_longer);
+  const Status explored =
+      add_first(std::max(kLeast, bounds ? options_.budget : options_.budget / kFewer), any);
   return explored.ok() ? add_first(1, plain) : explored;
 }
 
@@ -199,7 +217,6 @@ Result<SimulatedRun> PlanSearch::simulate(const Candidate& candidate, std::uint6
   Scenario scenario = scenario_;
   scenario.task.seed = seed;
   codec_.apply(candidate.codec, scenario);
-  add_step_work(candidate.step_work, scenario.node_specs);
   if (scenario_.timing_only && candidate.rounds < rounds()) {
     scenario.task.epochs.reset();
     scenario.task.rounds = candidate.rounds;
@@ -231,6 +248,9 @@ Status PlanSearch::add_run(const Candidate& candidate, double hopeless) {
                    .label = label_of(candidate.run),
                    .simulated = std::move(*simulated)});
   const SimulationResult& result = runs_.back().simulated.result;
+  if (const auto error = runs_.back().error(); error && candidate.may_take_longer) {
+    longer_.learn(candidate, 1 / (1 + *error));
+  }
   if (ranking_.goal == Goal::target) {
     runs_.back().add_seed(scenario_.target, result);
     const auto& time = runs_.back().times.front();

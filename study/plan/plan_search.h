@@ -2,7 +2,8 @@
 // The next one is that of which seconds a round (the model's) and guessed rounds (plan_guess.h)
 // promise most, until no other promises to come near the best or the budget is spent; so too among
 // the uncompressed runs, and among the compressed ones, as the verdict is between these. The best
-// of both are simulated again with other seeds. One thread at a time.
+// of both are simulated again with other seeds. What the model says is a lower bound where queues
+// can overflow: no way to step is left out for it there. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -88,12 +89,18 @@ class PlanSearch {
 
   void tell(const SettingText& line) const;
   void say_codec() const;
-  /// The untried candidate of most promise; none: none can come near the best.
+  /// Says for how many candidates the model has a lower bound alone.
+  void say_bounds() const;
+  /// The untried candidate that is expected to be best of those whose promise comes near the best
+  /// run's; none: none does.
   const Candidate* next(const Admitted& admitted) const;
   /// Virtual seconds or, where these are ranked by money, what all nodes cost in that time.
   double spent(double seconds, double bytes_per_node) const;
   double spent_in_round(const Candidate& candidate) const;
   double promise(const Candidate& candidate) const;
+  /// The promise × how many times as long as the model says rounds of runs like it took, where they
+  /// may take longer.
+  double expectation(const Candidate& candidate) const;
   /// The figure of the best run so far that `admitted` lets through; infinite: none.
   double best(const Admitted& admitted) const;
   std::vector<PlannedRun> shown();
@@ -107,6 +114,8 @@ class PlanSearch {
   std::vector<Candidate> candidates_;
   std::vector<Refusal> refused_;
   RoundsGuess guess_;
+  /// How many times as long as the model says rounds take that may take longer.
+  RoundsGuess longer_;
   std::vector<PlannedRun> runs_;
   bool interrupted_ = false;
 };

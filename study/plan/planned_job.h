@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <sotto/base/exchange.h>
 #include <sotto/base/ids.h>
 #include <sotto/optim/streaming.h>
 #include <sotto/topology/node_groups.h>
@@ -19,6 +20,7 @@ struct PlannedFrame {
   bool encoded = true;         ///< false: the same frame as the one before it, for another peer
   std::uint64_t elements = 0;  ///< parameters that it encodes
   std::uint32_t buckets = 1;   ///< buckets for which it stands, handled one by one
+  ExchangeTag tag = {};        ///< tag of the exchange, of its first bucket
 };
 
 /// The frames that all nodes exchange at one time.

@@ -12,7 +12,10 @@ namespace sotto::study {
 JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options,
                    std::shared_ptr<FrameRoom> frames) {
   const std::shared_ptr<const Task> sample = plan.tasks->make(0);
-  JobNodes job = {.topology = make_job_topology(options), .start = plan.run.start, .make = {}};
+  JobNodes job = {.topology = make_job_topology(options),
+                  .layout = sample->layout(),
+                  .start = plan.run.start,
+                  .make = {}};
   if (job.start.empty()) {
     job.start.resize(sample->dimension());
     sample->initialize(job.start, options.seed);

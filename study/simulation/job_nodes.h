@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <sotto/base/parameter_layout.h>
 #include <sotto/optim/exchange/frame_room.h>
 #include <sotto/sim/timing_job.h>
 #include <sotto/study/train/train_plan.h>
@@ -14,6 +15,7 @@ namespace sotto::study {
 
 struct JobNodes {
   std::shared_ptr<const Topology> topology;
+  ParameterLayout layout;    ///< the tensors of the model
   std::vector<float> start;  ///< the first model of all nodes
   NodeFactory make;          ///< makes the nodes; may be called after the plan is gone
 };

@@ -21,6 +21,7 @@
 #include <sotto/study/scenario/batch_speeds.h>
 #include <sotto/study/scenario/validated_range.h>
 #include <sotto/study/simulation/job_nodes.h>
+#include <sotto/study/simulation/step_work.h>
 #include <sotto/study/simulation/stretches.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/study/units.h>
@@ -53,6 +54,7 @@ class SimulatedJob {
   std::shared_ptr<const TrainPlan> plan_;
   std::shared_ptr<const Topology> topology_;
   std::vector<std::vector<float>> parameters_;
+  double step_work_ = 0;  ///< work of a round besides its gradient, as a part of the gradient's
   TimingJob timing_job_;  ///< of timing only
   std::vector<std::unique_ptr<Task>> tasks_;
   RunHistory history_;
@@ -146,6 +148,11 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
 std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
   const JobNodes job = job_nodes(*plan_, plan_->run.optimizer, std::make_shared<FrameRoom>());
   topology_ = job.topology;
+  if (request_.counts_products) {
+    step_work_ = step_work(*plan_, job.layout)
+                     .value_or(StepWork{})
+                     .of_round(plan_->run.optimizer.communication_interval);
+  }
   if (scenario_.timing_only) {
     timing_job_ = make_timing_job(job, plan_->run.optimizer, true);
     return std::move(timing_job_.nodes);
@@ -162,6 +169,8 @@ SimulatorOptions SimulatedJob::options(int threads) const {
   SimulatorOptions options;
   options.rounds = plan_->run.rounds;
   options.nodes = shared_node_specs(scenario_, plan_->tasks->options());
+  add_step_work(step_work_, options.nodes);
+  add_second_decoding(*plan_, options.nodes);
   if (std::ranges::adjacent_find(options.nodes, std::not_equal_to<>()) == options.nodes.end()) {
     options.nodes.resize(1);
     options.nodes.shrink_to_fit();  // there may be a million of them

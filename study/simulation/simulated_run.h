@@ -44,12 +44,15 @@ class SimulationWatcher {
 using MakeObserver = std::function<std::unique_ptr<Observer>(Round rounds)>;
 
 /// How a run is simulated, and what is kept of it; its result depends on none of it, but for
-/// `enough` and `stop`.
+/// `counts_products`, `enough` and `stop`.
 struct SimulationRequest {
   std::string name = {};                 ///< name in warnings and for the watcher; empty: its own
   int threads = 1;                       ///< threads that take gradients
   bool timeline = false;                 ///< keep what the nodes did over time
   SimulationWatcher* watcher = nullptr;  ///< hears all of it, where there is one
+  /// Products of matrices of step rules and algorithms take time in proportion to a gradient's
+  /// (step_work.h). Without it, a gradient's time is no measure of the nodes' pace.
+  bool counts_products = true;
   bool by_worst = false;       ///< the history is the worst node's of those judged, not the mean's
   MakeObserver observer = {};  ///< its observer hears of each round and of warnings
   StopRequest stop = {};       ///< asked after each round: true interrupts the run

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "bench/netlab/commands/race_plot.h"
 #include "bench/netlab/contest/contender_result.h"
@@ -204,6 +205,33 @@ TEST_CASE("a contender of each kind finishes a short race on loopback") {
   if (!missing.empty()) {
     SOTTO_SKIP(missing);
   }
+}
+
+TEST_CASE("all that train are told of the same task and model, a perceptron on MNIST or another") {
+  const Testbed testbed({.hosts = 2, .loopback = true});
+  const Runners runners = {.sotto = SOTTO_PROGRAM};
+  const auto told = [&](const TrainingSettings& training, std::string_view name) {
+    const auto processes =
+        processes_of(named(training_contenders(), name),
+                     {.hidden = 7, .rounds = 3, .training = training}, testbed, runners, "folder");
+    REQUIRE(processes.size() == 2);
+    return fmt::format(" {} ", fmt::join(processes[1].words, " "));
+  };
+  const TrainingSettings images = {.mnist = "DIR"};
+  const TrainingSettings text = {.task = "text:FILE,context=32", .model = "transformer:1,8,2"};
+  const TrainingSettings images_by_another = {.mnist = "DIR", .model = "cnn"};
+  for (const char* name : {"sotto dcd quant:8", "gloo ring"}) {
+    CAPTURE(name);
+    CHECK(told(images, name).find(" --task=mnist:DIR --model=mlp:7 ") != std::string::npos);
+    CHECK(told(text, name).find(" --task=text:FILE,context=32 --model=transformer:1,8,2 ") !=
+          std::string::npos);
+    CHECK(told(images_by_another, name).find(" --task=mnist:DIR --model=cnn ") !=
+          std::string::npos);
+  }
+  CHECK(told(images, "ddp").find(" --mnist=DIR ") != std::string::npos);
+  CHECK(images.perceptron_on_mnist());
+  CHECK_FALSE(text.perceptron_on_mnist());
+  CHECK_FALSE(images_by_another.perceptron_on_mnist());
 }
 
 TEST_CASE("a contender that fails is told with its own words, and no deadline is waited for") {

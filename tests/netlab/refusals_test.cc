@@ -1,6 +1,7 @@
 // What netlab and the programs beside `sotto` refuse before anything runs, and with which status
 // they end. Needs no root.
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -72,6 +73,24 @@ TEST_CASE("netlab finish refuses a folder without MNIST's files") {
   const PrivateDirectory empty;
   check_refused({"finish", "--mnist", "/nowhere"}, "--mnist: /nowhere: there is no such folder");
   check_refused({"finish", "--mnist", empty.path()}, "none of its files is there");
+}
+
+TEST_CASE("netlab finish refuses what has no accuracy, and no task at all") {
+  check_refused({"finish"}, "give --mnist, a folder of MNIST's IDX files, or --task and --model");
+  const PrivateDirectory folder;
+  const std::string table = folder.path() + "/table.csv";
+  {
+    std::ofstream rows(table);
+    rows << "a,y\n";
+    for (int row = 0; row < 40; ++row) {
+      rows << row << ',' << 0.5 * row << '\n';
+    }
+  }
+  check_refused({"finish", "--task", "csv:" + table + ",target=y,regression"},
+                "is refused: nothing in it is right or wrong");
+  check_refused({"finish", "--task", "text:/nowhere", "--model", "transformer"}, "/nowhere");
+  check_refused({"finish", "--task", "digits", "--mnist", "/nowhere"}, "excludes");
+  check_refused({"finish", "--task", "digits", "--model", "softmax", "--hidden", "4"}, "excludes");
 }
 
 TEST_CASE("what netlab refuses has the option's name, and what would do") {

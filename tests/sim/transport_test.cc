@@ -142,6 +142,9 @@ TEST_CASE("an exchange costs what it costs once, and a frame for several peers o
   CHECK(end_with({.seconds_per_exchange = 0.05}) == 60 * kMs);
   CHECK(end_with({.encode_s_per_byte = 1e-5}) == 20 * kMs);
   CHECK(end_with({.decode_s_per_byte = 1e-6}) == 13 * kMs);
+  CHECK(end_with({.decode_s_per_byte = 1e-6, .first_phase_decodings = 2}) == 16 * kMs);
+  CHECK_THROWS_WITH(end_with({.first_phase_decodings = 0}),
+                    doctest::Contains("first_phase_decodings"));
 }
 
 TEST_CASE("jitter changes when messages of a connection arrive, and not their order") {

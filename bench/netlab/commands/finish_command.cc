@@ -14,6 +14,7 @@
 #include <sotto/study/json/figures.h>
 #include <sotto/study/units.h>
 #include <sotto/trainers/data/loaders.h>
+#include <sotto/trainers/tasks/task_registry.h>
 
 #include "bench/netlab/command_options.h"
 #include "bench/netlab/contest/contest.h"
@@ -26,6 +27,8 @@ constexpr const char* kFinishExamples =
     "Examples:\n"
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --json finish.json\n"
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --accuracy 0.9 --only sotto --only ddp\n"
+    "  netlab finish --task \"text:$SOTTO_DATA/shakespeare/input.txt,context=32\" "
+    "--model transformer --accuracy 0.25\n"
     "All train the same model from the same kind of start on the same examples, dealt out evenly, "
     "with the same batch and learning rate. The clock stands still during evaluations. What cannot "
     "run or fails is a row that says why; where all do, the exit status is 1.";
@@ -43,6 +46,10 @@ struct FinishRequest {
 
 /// What a contender's last run was like.
 using Finishes = std::map<std::string_view, TimeToAccuracy>;
+
+/// Why a contender does not take part, where another model or task than its own is trained.
+constexpr const char* kPerceptronsOnly =
+    "PyTorch's program trains a perceptron on MNIST alone (--mnist without --model)";
 
 JobRequest job_of(const FinishRequest& request) {
   return {.hidden = request.hidden,
@@ -93,8 +100,30 @@ Json json_of(const std::vector<ContenderResult>& results, const Finishes& finish
   return all;
 }
 
+/// Parameters of what is trained. Throws Error for a task or a model that is none, and for a task
+/// without classes to tell apart.
+std::size_t dimension_of(const FinishRequest& request) {
+  const TrainingSettings& training = request.training;
+  if (training.perceptron_on_mnist()) {
+    return elements_of(request.hidden);
+  }
+  const auto data = load_task(training.task_spec());
+  if (data->dataset == nullptr || data->regression()) {
+    refuse("--task", training.task_spec(),
+           "nothing in it is right or wrong, so that no accuracy can be reached");
+  }
+  const TaskFactory tasks(data, {.model = training.model_spec(request.hidden),
+                                 .batch = static_cast<std::size_t>(training.batch),
+                                 .nodes = request.contest.testbed.hosts,
+                                 .seed = request.contest.options.common.seed});
+  return tasks.make(0)->dimension();
+}
+
 /// Refuses what nobody could train with, before anybody does.
 void check_training(const FinishRequest& request) {
+  if (request.training.mnist.empty() && request.training.task.empty()) {
+    throw Error("give --mnist, a folder of MNIST's IDX files, or --task and --model");
+  }
   for (const auto& [name, value] :
        {std::pair{"--rounds", request.rounds}, std::pair{"--hidden", request.hidden},
         std::pair{"--batch", request.training.batch}}) {
@@ -105,6 +134,9 @@ void check_training(const FinishRequest& request) {
   if (request.training.eval_every < 1) {
     refuse("--eval-every", "0", "at least one is needed");
   }
+  if (request.training.mnist.empty()) {
+    return;
+  }
   try {
     (void)load_mnist(request.training.mnist);
   } catch (const Error& error) {
@@ -112,14 +144,26 @@ void check_training(const FinishRequest& request) {
   }
 }
 
+/// Has those not run whose programs know no such task or model.
+void skip_untrained(std::vector<ContenderResult>& results, const TrainingSettings& training) {
+  for (ContenderResult& one : results) {
+    if (one.contender.runner == Runner::ddp_peer && !training.perceptron_on_mnist()) {
+      one.participation = Participation::skipped;
+      one.why = kPerceptronsOnly;
+    }
+  }
+}
+
 int run(const FinishRequest& request) {
   const console::Output output(request.contest.options.common);
   console::catch_stop_signals();
   check_training(request);
+  const std::size_t dimension = dimension_of(request);
   const Contest contest(request.contest, choose(training_contenders(), request.contest.only));
   const Json links = contest.links();
   output.line(contest.testbed().text());
   std::vector<ContenderResult> results = contest.blank_results();
+  skip_untrained(results, request.training);
   Finishes finishes;
   const auto ask = [&](const Contender& /*all alike*/) { return job_of(request); };
   const auto take = [&](ContenderResult& one, const JobEnd& end) -> Result<std::optional<double>> {
@@ -138,13 +182,15 @@ int run(const FinishRequest& request) {
     return console::kFailed;
   }
   output.line(fmt::format("\nuntil {} of the test examples are right, {} parameters",
-                          study::percent(request.accuracy), elements_of(request.hidden)));
+                          study::percent(request.accuracy), dimension));
   show(results, finishes, output);
   output.json({{"sotto", SOTTO_VERSION},
                {"network", contest.testbed().json()},
                {"links", links},
                {"accuracy", request.accuracy},
-               {"dimension", elements_of(request.hidden)},
+               {"task", request.training.task_spec()},
+               {"model", request.training.model_spec(request.hidden)},
+               {"dimension", dimension},
                {"batch", request.training.batch},
                {"lr", request.training.lr},
                {"repeats", request.contest.repeats},
@@ -161,10 +207,19 @@ console::Command add_finish_command(CLI::App& netlab, const std::string& program
   CLI::App* command = netlab.add_subcommand(
       "finish", "The time until a model is good enough, beside Gloo's collectives and PyTorch");
   console::OptionGroup group(*command, "What is trained");
-  group.option("--mnist", request->training.mnist, "DIR", "A folder of MNIST's IDX files")
-      .required();
+  CLI::Option& mnist =
+      group.option("--mnist", request->training.mnist, "DIR", "A folder of MNIST's IDX files");
+  group
+      .option("--task", request->training.task, "TASK",
+              "Another task, as of sotto train: text:FILE,context=32; PyTorch does not take part")
+      .excludes(&mnist);
   group.option("--accuracy", request->accuracy, "FRACTION", "Of the test examples, to be reached");
-  group.count("--hidden", request->hidden, "N", "Hidden units of the perceptron");
+  CLI::Option& hidden =
+      group.count("--hidden", request->hidden, "N", "Hidden units of the perceptron");
+  group
+      .option("--model", request->training.model, "MODEL",
+              "Another model, as of sotto train: transformer; PyTorch does not take part")
+      .excludes(&hidden);
   group.count("--batch", request->training.batch, "N", "Examples a round and node");
   group.option("--lr", request->training.lr, "GAMMA", "Learning rate");
   group.count("--rounds", request->rounds, "N", "Rounds of every contender");

@@ -77,7 +77,7 @@ Words training_words(const TrainingSettings& training, std::uint64_t seed) {
 
 /// What `sotto train` and gloo_trainer call alike.
 Words task_words(const TrainingSettings& training, int hidden) {
-  return {"--task=mnist:" + training.mnist, fmt::format("--model=mlp:{}", hidden)};
+  return {"--task=" + training.task_spec(), "--model=" + training.model_spec(hidden)};
 }
 
 Words train_words(const Contender& contender, const JobRequest& request,
@@ -136,6 +136,7 @@ Words ddp_words(const Contender& contender, const JobRequest& request, const Tes
   append(words,
          {fmt::format("--hook={}", contender.words), fmt::format("--hidden={}", request.hidden)});
   if (const auto& training = request.training) {
+    check(training->perceptron_on_mnist(), "PyTorch's program trains perceptrons on MNIST");
     words.push_back("--mnist=" + training->mnist);
     append(words, training_words(*training, request.seed));
   }
@@ -186,6 +187,10 @@ Process mpi_process(const Contender& contender, const JobRequest& request, const
 }
 
 }  // namespace
+
+std::string TrainingSettings::model_spec(int hidden) const {
+  return model.empty() ? fmt::format("mlp:{}", hidden) : model;
+}
 
 std::size_t elements_of(int hidden) {
   const auto units = static_cast<std::size_t>(hidden);

@@ -24,14 +24,23 @@ struct Runners {
 
 /// Settings of a training that all have that train.
 struct TrainingSettings {
-  std::string mnist;  ///< the folder of MNIST's IDX files
-  int batch = 32;     ///< examples of a node in a step
+  std::string mnist = {};  ///< the folder of MNIST's IDX files; empty: `task` is trained on
+  std::string task = {};   ///< as of `sotto train`; empty: MNIST
+  std::string model = {};  ///< as of `sotto train`; empty: the perceptron of the job
+  int batch = 32;          ///< examples of a node in a step
   double lr = 0.3;
   std::uint64_t eval_every = 10;
+
+  /// The task as `sotto train` takes it.
+  std::string task_spec() const { return task.empty() ? "mnist:" + mnist : task; }
+  /// The model as `sotto train` takes it, where the perceptron has so many hidden units.
+  std::string model_spec(int hidden) const;
+  /// Whether a perceptron is trained on MNIST, which is all that PyTorch's program knows.
+  bool perceptron_on_mnist() const { return task.empty() && model.empty(); }
 };
 
-/// A job: the model is `mlp:hidden` on images of 28 × 28, and peers that do not train average as
-/// many values.
+/// A job: the model is `mlp:hidden` on images of 28 × 28, unless the training says another, and
+/// peers that do not train average as many values.
 struct JobRequest {
   int hidden = 0;          ///< the width of the hidden layer
   int rounds = 0;          ///< rounds that are timed, or trained

@@ -12,6 +12,7 @@ Result<study::SimulationResult> predicted_run(const study::Scenario& scenario,
                                               const std::string& words) {
   study::SimulationRequest request;
   request.stop = console::stop_request();
+  request.counts_products = false;  // real nodes wait until a gradient has taken its time
   auto run = study::simulate_run(scenario, study::parse_run(words), request);
   if (run.result.interrupted) {
     return Status(Fault::stopped, run.result.early_end());

@@ -196,7 +196,9 @@ void PlanClocks::hand_over(const RoutedExchange& exchange, const std::vector<Spa
   }
   for (const RoutedFrame& one : exchange) {
     const std::size_t to = slot(one.frame.to);
-    const double whole = vector_bytes(one.frame) * timing_.nodes[to].codec.decode_s_per_byte;
+    const CodecCost& codec = timing_.nodes[to].codec;
+    const double whole =
+        vector_bytes(one.frame) * codec.decodings(one.frame.tag) * codec.decode_s_per_byte;
     ends.first[to] += whole / one.frame.buckets;
     ends.last[to] += whole / one.frame.buckets;
     codec_[to] += whole;

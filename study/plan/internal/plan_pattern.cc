@@ -98,7 +98,8 @@ class Overheard final : public ForwardingAlgorithm {
                         .to = send.to,
                         .bytes = send.frame.size(),
                         .encoded = send.frame.data() != last,
-                        .elements = announced_elements(send.frame)});
+                        .elements = announced_elements(send.frame),
+                        .tag = out.tag});
       last = send.frame.data();
     }
     return frames;

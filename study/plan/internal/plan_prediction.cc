@@ -16,7 +16,6 @@
 #include <sotto/optim/registry.h>
 #include <sotto/study/plan/internal/plan_pattern.h>
 #include <sotto/study/scenario/batch_speeds.h>
-#include <sotto/topology/properties.h>
 #include <sotto/topology/registry.h>
 #include <sotto/topology/spectrum.h>
 #include <sotto/trainers/algorithm_setup.h>
@@ -59,10 +58,12 @@ void require_few(bool to_all, int nodes) {
   }
 }
 
-/// How nodes of a scenario compute and exchange with these options.
-JobTiming timing_of(const Scenario& scenario, const TaskOptions& task,
-                    const OptimizerOptions& options) {
-  return {.nodes = shared_node_specs(scenario, task),
+/// How nodes of a scenario compute and exchange in a planned run.
+JobTiming timing_of(const Scenario& scenario, const TrainPlan& plan) {
+  const OptimizerOptions& options = plan.run.optimizer;
+  auto nodes = shared_node_specs(scenario, plan.tasks->options());
+  add_second_decoding(plan, nodes);
+  return {.nodes = std::move(nodes),
           .overlap = options.overlap,
           .seed = options.seed,
           .network = scenario.network,
@@ -120,13 +121,20 @@ void require_matrices(const TrainPlan& plan, const ParameterLayout& layout) {
   }
 }
 
+/// Whether a frame between any of these pairs crosses a link whose queue can overflow.
+bool crosses_queues(const Platform& platform, const std::vector<std::pair<Rank, Rank>>& pairs) {
+  return std::ranges::any_of(pairs, [&](const auto& pair) {
+    const Route route = platform.route(pair.first, pair.second);
+    return std::ranges::any_of(
+        route.links, [&](LinkId link) { return platform.links()[link].queue_bytes < kUnlimited; });
+  });
+}
+
 /// What nodes compute besides gradients. Throws Error where the planner itself tries a step rule,
 /// and how long its steps take cannot be told.
 StepWork work_of(const Proposal& proposal, const TrainPlan& plan, const ParameterLayout& layout) {
   const OptimizerOptions& options = plan.run.optimizer;
-  const bool to_all = algorithm_info(options.algorithm).graph == GraphNeed::any;
-  const auto work =
-      step_work(plan, layout, to_all ? 0 : properties(*make_job_topology(options)).degree_max);
+  const auto work = step_work(plan, layout);
   if (!work && proposal.varies && proposal.run.find("step-rule") != nullptr &&
       multiply_adds_of(plan, layout, 0).step > 0) {
     refuse("step_rule", options.step_rule.rule,
@@ -188,7 +196,7 @@ std::vector<Candidate> Prediction::paces(const std::vector<Round>& intervals) co
   if (described.interval == 1) {
     for (const Round interval : intervals) {
       Candidate local = timed(with_interval(described, interval), {});
-      if (local.shorter_than(found.back())) {
+      if (local.may_be_shorter_than(found.back())) {
         found.push_back(std::move(local));
       }
     }
@@ -198,7 +206,7 @@ std::vector<Candidate> Prediction::paces(const std::vector<Round>& intervals) co
     if (found[k].interval >= kShortestStreamed) {
       const Streaming streaming = fragments_of(found[k], scenario);
       Candidate cut = timed(in_fragments(found[k], streaming), streaming);
-      if (cut.shorter_than(found[k])) {
+      if (cut.may_be_shorter_than(found[k])) {
         found.push_back(std::move(cut));
       }
     }
@@ -219,9 +227,11 @@ Prediction prediction_of(const Proposal& proposal, const Scenario& scenario, Cod
   Candidate run = description_of(proposal, options, speed);
   Scenario changed = scenario;
   codec.apply(speed, changed);
-  Platform platform = without_traces(scenario).platform(pairs_of(job));
+  const auto pairs = pairs_of(job);
+  Platform platform = without_traces(scenario).platform(pairs);
+  run.may_take_longer = scenario.has_queues() && crosses_queues(platform, pairs);
   const StepWork work = work_of(proposal, plan, layout);
-  JobTiming timing = timing_of(changed, plan.tasks->options(), options);
+  JobTiming timing = timing_of(changed, plan);
   const bool streams =
       options.groups.empty() && can_stream(options, layout) && !options.streaming.on();
   return {.scenario = scenario,

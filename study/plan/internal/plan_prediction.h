@@ -7,13 +7,13 @@
 #include <sotto/base/ids.h>
 #include <sotto/optim/streaming.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/study/plan/internal/step_work.h>
 #include <sotto/study/plan/plan_candidate.h>
 #include <sotto/study/plan/plan_codec.h>
 #include <sotto/study/plan/plan_model.h>
 #include <sotto/study/plan/plan_proposals.h>
 #include <sotto/study/plan/planned_job.h>
 #include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/step_work.h>
 #include <sotto/study/train/train_plan.h>
 
 namespace sotto::study {

@@ -12,12 +12,24 @@
 
 #include <sotto/study/plan/plan_guess.h>
 #include <sotto/study/plan/plan_screen.h>
+#include <sotto/study/plan/plan_search.h>
+#include <sotto/study/scenario/scenario.h>
 
 namespace sotto::test::plan_choice_test {
 
 using namespace sotto::study;
 
 namespace {
+
+/// Four nodes whose gradients take so long that no exchange behind them adds to a round.
+Scenario slow_nodes(const std::string& network) {
+  return parse_scenario("test",
+                        "sotto-scenario = 1\nrun = [\"allreduce\"]\n"
+                        "nodes = { count = 4, gradient = \"5 s\" }\n[network]\ntcp = {}\n" +
+                            network +
+                            "[task]\ntask = \"digits,train=640,test=64\"\nmodel = \"softmax\"\n"
+                            "rounds = 16\nlr = 0.05\n");
+}
 
 Candidate candidate_of(const std::string& method, const std::string& graph, Round interval = 1) {
   Candidate made;
@@ -175,6 +187,70 @@ TEST_CASE("every method comes with its quickest graph before any comes with its 
     CHECK(first.size() == quickest.size());
     CHECK(names.empty());
   }
+}
+
+TEST_CASE("no way to step is left out for what the model says of links whose queues overflow") {
+  const auto screened = [](const Scenario& scenario, const std::string& run) {
+    CodecMeter codec("none", scenario);
+    return Screen(scenario, codec).of({.run = parse_run(run), .varies = true}, {.intervals = {4}});
+  };
+  const std::string link = "link = { bandwidth = \"20 Mbit/s\", latency = \"20 ms\"";
+  // The exchange hides behind the gradient: rarer ones cannot make a round shorter by a tenth.
+  const auto without = screened(slow_nodes(link + " }\n"), "dpsgd ring");
+  REQUIRE(without.size() == 1);
+  CHECK_FALSE(without.front().may_take_longer);
+  const auto with = screened(slow_nodes(link + ", queue = \"64 kB\" }\n"), "dpsgd ring");
+  REQUIRE(with.size() == 2);
+  CHECK(with[1].interval == 4);
+  for (const Candidate& one : with) {
+    CHECK(one.may_take_longer);
+  }
+  CHECK(with[0].predicted_seconds_per_round == without[0].predicted_seconds_per_round);
+  // A ring does not use the link between nodes 0 and 2; all to all does.
+  const Scenario across = slow_nodes(link + " }\nbetween = [{ from = \"0\", to = \"2\", " + link +
+                                     ", queue = \"64 kB\" } }]\n");
+  CHECK_FALSE(screened(across, "dpsgd ring").front().may_take_longer);
+  CHECK(screened(across, "dpsgd complete").front().may_take_longer);
+}
+
+TEST_CASE("a bound excludes nothing that it does not bound") {
+  Candidate bound = candidate_of("a", "ring");
+  Candidate told = candidate_of("b", "ring");
+  bound.predicted_seconds_per_round = 1;
+  bound.may_take_longer = true;
+  told.predicted_seconds_per_round = 2;
+  CHECK(told.may_be_shorter_than(bound));
+  CHECK(bound.may_be_shorter_than(told));
+  bound.predicted_seconds_per_round = 2;
+  CHECK_FALSE(bound.may_be_shorter_than(told));
+  told.predicted_seconds_per_round = 1.9;
+  CHECK_FALSE(bound.may_be_shorter_than(told));
+  CHECK_FALSE(told.may_be_shorter_than(told));
+}
+
+TEST_CASE("plans say where the model has lower bounds, and look at more of them") {
+  const auto simulated = [](const std::string& queue, std::string& said) {
+    const Scenario scenario =
+        slow_nodes("link = { bandwidth = \"20 Mbit/s\", latency = \"20 ms\"" + queue + " }\n");
+    PlanSearch search({.lists = {.algorithms = {"dpsgd"},
+                                 .compressors = {},
+                                 .topologies = {"ring", "complete", "star", "line"}},
+                       .codec = "none",
+                       .budget = 4,
+                       .tell = [&](const SettingText& line) { said += line.text() + "\n"; }},
+                      scenario);
+    REQUIRE(search.find().ok());
+    return std::ranges::count_if(search.candidates(),
+                                 [&](const Candidate& one) { return search.simulated(one.run); });
+  };
+  std::string of_queues;
+  std::string of_none;
+  // The baseline and three; of bounds alone as many as the budget has.
+  CHECK(simulated("", of_none) == 4);
+  CHECK(simulated(", queue = \"64 kB\"", of_queues) == 5);
+  CHECK(of_none.find("lower bounds") == std::string::npos);
+  CHECK(of_queues.find("its times are lower bounds, for which no way to step is left out") !=
+        std::string::npos);
 }
 
 }  // namespace sotto::test::plan_choice_test

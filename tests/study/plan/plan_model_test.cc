@@ -127,6 +127,21 @@ TEST_CASE("a frame for several peers is encoded once, and each is decoded") {
         doctest::Approx(0.02 + 0.01 + 2 * 0.02 + 2 * 0.04));
 }
 
+TEST_CASE("frames of a round's first phase are decoded as often as their algorithm does") {
+  const Platform link = make_star(kNodes, 1e6, 10'000'000);
+  JobTiming at = timing(0, {.decode_s_per_byte = 2e-6, .first_phase_decodings = 2});
+  at.overlap = false;
+  PlannedJob job = gossip(20'000, true);
+  // Two frames of 20 ms each on the wire, whose decoding takes 40 ms.
+  CHECK(seconds(job, link, at) == doctest::Approx(0.01 + 2 * 0.02 + 2 * 2 * 0.04));
+  for (const ExchangeTag& other : {ExchangeTag{.phase = 1}, ExchangeTag{.bucket = kMostBuckets}}) {
+    for (PlannedFrame& frame : job.steady.front().before.front()) {
+      frame.tag = other;
+    }
+    CHECK(seconds(job, link, at) == doctest::Approx(0.01 + 2 * 0.02 + 2 * 0.04));
+  }
+}
+
 TEST_CASE("the slowest node and the thinnest link of the graph set the pace") {
   JobTiming at = timing(0.02);
   at.nodes[3].compute.slowdown = 7;

@@ -10,10 +10,11 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_spec.h>
-#include <sotto/study/plan/internal/step_work.h>
 #include <sotto/study/plan/plan_proposals.h>
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/scenario/scenario.h>
+#include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/simulation/step_work.h>
 
 namespace sotto::test::plan_proposals_test {
 

@@ -1,11 +1,16 @@
-#include <sotto/study/plan/internal/step_work.h>
+#include <sotto/study/simulation/step_work.h>
+
+#include <algorithm>
 
 #include <sotto/compress/factors.h>
 #include <sotto/compress/low_rank.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_spec.h>
 #include <sotto/study/strategies/score.h>
+#include <sotto/topology/properties.h>
+#include <sotto/trainers/algorithm_setup.h>
 
 namespace sotto::study {
 namespace {
@@ -24,12 +29,22 @@ double columns_of_matrices(const Compressor& compressor, const ParameterLayout& 
   return elements * options->rank * options->steps;
 }
 
+/// Multiply-adds of a step by the rule of this specification.
+double multiply_adds_of(const std::string& rule, const ParameterLayout& layout) {
+  const StepRuleSpec spec = parse_step_rule(rule);
+  const bool multiplies = spec.info->multiply_adds != nullptr ||
+                          std::ranges::any_of(spec.selected, [](const SelectedStepRule& one) {
+                            return one.info->multiply_adds != nullptr;
+                          });
+  return multiplies ? multiply_adds_of_step(spec, layout) : 0;
+}
+
 }  // namespace
 
 StepWork multiply_adds_of(const TrainPlan& plan, const ParameterLayout& layout, int degree) {
   const OptimizerOptions& options = plan.run.optimizer;
   const PlanFit& facts = algorithm_info(options.algorithm).planned;
-  StepWork work = {.step = multiply_adds_of_step(parse_step_rule(options.step_rule.rule), layout)};
+  StepWork work = {.step = multiply_adds_of(options.step_rule.rule, layout)};
   const double products = facts.products + facts.products_per_neighbour * degree;
   if (products > 0) {
     const auto compressor =
@@ -52,9 +67,24 @@ std::optional<StepWork> step_work(const TrainPlan& plan, const ParameterLayout& 
   return StepWork{.step = 2 * work.step / gradient, .exchange = 2 * work.exchange / gradient};
 }
 
+std::optional<StepWork> step_work(const TrainPlan& plan, const ParameterLayout& layout) {
+  const OptimizerOptions& options = plan.run.optimizer;
+  const bool by_neighbours = algorithm_info(options.algorithm).planned.products_per_neighbour > 0;
+  return step_work(plan, layout,
+                   by_neighbours ? properties(*make_job_topology(options)).degree_max : 0);
+}
+
 void add_step_work(double work, std::vector<NodeSpec>& nodes) {
   for (NodeSpec& node : nodes) {
     node.compute.slowdown *= 1 + work;
+  }
+}
+
+void add_second_decoding(const TrainPlan& plan, std::vector<NodeSpec>& nodes) {
+  const AlgorithmSpec algorithm = parse_algorithm(plan.run.optimizer.algorithm);
+  const int decodings = decodings_of_messages(algorithm.hyperparameters);
+  for (NodeSpec& node : nodes) {
+    node.codec.first_phase_decodings = decodings;
   }
 }
 

@@ -1,5 +1,6 @@
-// What nodes compute besides gradients, where that takes time: Muon's products of matrices, and
-// those of low-rank factors. Pure functions; thread-safe.
+// What nodes compute besides gradients and one decoding of each frame, where that takes time:
+// Muon's products of matrices, those of low-rank factors, and a second decoding of what is clipped
+// to the median of its lengths. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
@@ -28,8 +29,14 @@ StepWork multiply_adds_of(const TrainPlan& plan, const ParameterLayout& layout, 
 /// Their operations as a part of those of the node's gradient; none where there are some and the
 /// gradient's cannot be counted (score.h).
 std::optional<StepWork> step_work(const TrainPlan& plan, const ParameterLayout& layout, int degree);
+/// Counts for nodes with as many neighbours as the graph of the plan gives any.
+std::optional<StepWork> step_work(const TrainPlan& plan, const ParameterLayout& layout);
 
 /// Has the nodes' gradients take that part longer.
 void add_step_work(double work, std::vector<NodeSpec>& nodes);
+
+/// Has the nodes decode what comes in the first phase of a round as often as the plan's algorithm
+/// does.
+void add_second_decoding(const TrainPlan& plan, std::vector<NodeSpec>& nodes);
 
 }  // namespace sotto::study
