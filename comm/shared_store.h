@@ -1,7 +1,7 @@
 // A store in which what is there is found without a wait, and of those that put a value under one
 // key at once one is the first: for nodes that come and go, where a key may never be set.
 //
-// `file:` and `redis://` are such stores: they need no node of the run to serve them.
+// `file:`, `redis://` and `torch://` are such stores: they need no node of the run to serve them.
 // Thread safety: as Store.
 #pragma once
 
@@ -44,9 +44,10 @@ bool names_store(std::string_view text);
 /// Throws Error with this field for what make_shared_store takes for no URL; opens nothing.
 void check_shared_store(std::string_view field, const std::string& url);
 
-/// The shared store of a URL, `file:DIR` or `redis://HOST:PORT/PREFIX`. Throws Error with this
-/// field for any other, and for a component that this build lacks. `stop` also ends waits for a
-/// server that does not answer.
+/// The shared store of a URL, `file:DIR`, `redis://HOST:PORT/PREFIX` or `torch://HOST:PORT/PREFIX`,
+/// the last of PyTorch 1.9 or later. Throws Error with this field for any other, for a component
+/// that this build lacks, and for a torch:// host that is not known within 30 s. `stop` also ends
+/// waits for a server that does not answer.
 std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std::string& url,
                                                StopRequest stop = {});
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -65,6 +66,22 @@ StoreUrl parse_url(const std::string& url) {
   return parsed;
 }
 
+/// How long a name is awaited that is not known yet, as that of a host that has just been started.
+constexpr std::chrono::seconds kSharedKnownWithin{30};
+
+std::shared_ptr<Store> open_shared(const StoreUrl& url, StopRequest stop) {
+  const auto& [host, port] = url.address;
+  switch (url.kind) {
+    case StoreUrl::Kind::file:
+      return make_file_store(url.path);
+    case StoreUrl::Kind::torch:
+      (void)internal::await_name("store", host, Deadline::after(kSharedKnownWithin, &stop));
+      return make_torch_store(host, port, url.path, std::move(stop));
+    default:
+      return make_redis_store(host, port, url.path, std::move(stop));
+  }
+}
+
 }  // namespace
 
 void check_store_url(const std::string& url) { (void)parse_url(url); }
@@ -113,15 +130,16 @@ void check_shared_store(std::string_view field, const std::string& url) {
   using Kind = StoreUrl::Kind;
   try {
     const StoreUrl parsed = parse_url(url);
-    if ((parsed.kind == Kind::file && !parsed.path.empty()) || parsed.kind == Kind::redis) {
+    if ((parsed.kind == Kind::file && !parsed.path.empty()) || parsed.kind == Kind::redis ||
+        parsed.kind == Kind::torch) {
       return;
     }
   } catch (const Error& error) {
     throw error.renamed(field);
   }
   refuse(field, url,
-         "nodes that come and go meet in file:DIR or redis://HOST:PORT/PREFIX, which need none of "
-         "them to be there");
+         "nodes that come and go meet in file:DIR, redis://HOST:PORT/PREFIX or "
+         "torch://HOST:PORT/PREFIX, which need none of them to be there");
 }
 
 std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std::string& url,
@@ -129,12 +147,8 @@ std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std
   check_shared_store(field, url);
   const StoreUrl parsed = parse_url(url);
   try {
-    const auto& [host, port] = parsed.address;
-    auto shared = std::dynamic_pointer_cast<SharedStore>(
-        parsed.kind == StoreUrl::Kind::file
-            ? make_file_store(parsed.path)
-            : make_redis_store(host, port, parsed.path, std::move(stop)));
-    check(shared != nullptr, "stores in files and in Redis are shared");
+    auto shared = std::dynamic_pointer_cast<SharedStore>(open_shared(parsed, std::move(stop)));
+    check(shared != nullptr, "stores in files, in Redis and in a TCPStore are shared");
     return shared;
   } catch (const Error& error) {
     throw error.renamed(field);

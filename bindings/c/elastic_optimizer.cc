@@ -8,6 +8,7 @@
 #include <sotto/base/names.h>
 #include <sotto/sites/elastic/elastic_optimizer.h>
 #include <sotto/sites/elastic/elastic_settings.h>
+#include <sotto/sites/nodes/torchrun_node.h>
 
 #include "guard.h"
 #include "handles.h"
@@ -29,10 +30,14 @@ ElasticSettings read_epochs(const char* const* settings) {
   if (read.roster.nodes.empty()) {
     throw Error("nodes", "it is missing: " + node_range_rule());
   }
+  if (const auto torchrun = read.roster.seeds.empty() ? read_torchrun() : std::nullopt) {
+    take_torchrun(read, *torchrun);
+  }
   if (read.roster.seeds.empty()) {
     throw Error("seeds",
                 "it is missing: HOST:PORT of nodes that newcomers ask who is there, or a store: "
-                "file:DIR or redis://HOST:PORT/PREFIX");
+                "file:DIR, redis://HOST:PORT/PREFIX or torch://HOST:PORT/PREFIX; or start the "
+                "program with torchrun");
   }
   return read;
 }

@@ -493,7 +493,8 @@ SOTTO_API sotto_status sotto_site_events(sotto_site* site, char** json);
 // Settings are those of sotto_list("elastic-settings"), with the names and meanings of the options
 // of `sotto train`, spans of time in seconds: {"nodes", "2:16", "seeds", "10.0.0.1:9400", "lr",
 // "0.1", NULL}. nodes and seeds are needed; seeds may also be a store by which nodes find each
-// other, file:DIR or redis://HOST:PORT/PREFIX.
+// other, file:DIR, redis://HOST:PORT/PREFIX or torch://HOST:PORT/PREFIX. A process that torchrun
+// has started needs no seeds, and has those of its agents.
 //
 // It takes one thread at a time, but for _stop, _cancel, _report and _events. A thread of its own
 // answers the others while no call is under way.

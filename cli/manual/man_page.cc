@@ -137,7 +137,9 @@ constexpr std::string_view kExit =
 constexpr std::string_view kEnvironment =
     ".SH ENVIRONMENT\n.TP\n\\fBRANK\\fR, \\fBWORLD_SIZE\\fR, \\fBMASTER_ADDR\\fR, "
     "\\fBMASTER_PORT\\fR\nWhich node of a launched job this process is, and where node 0 is "
-    "reached. Those of Open MPI, MPICH and Slurm are read too.\n";
+    "reached. Those of Open MPI, MPICH and Slurm are read too.\n.TP\n"
+    "\\fBTORCHELASTIC_RUN_ID\\fR\nSet by torchrun: where nodes that come and go meet if no seeds "
+    "are given.\n";
 
 std::string see_also(const CommandWords& command, const CommandWords& program) {
   if (command.path.size() == 1) {

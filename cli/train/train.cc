@@ -14,6 +14,8 @@
 #include <sotto/console/flag_spelling.h>
 #include <sotto/console/output.h>
 #include <sotto/console/signals.h>
+#include <sotto/sites/elastic/elastic_settings.h>
+#include <sotto/sites/nodes/torchrun_node.h>
 #include <sotto/study/train/agreed_compressor.h>
 #include <sotto/study/train/measured_shares.h>
 #include <sotto/study/train/train_plan.h>
@@ -104,8 +106,21 @@ void refuse_roster_settings(const ElasticSettings& settings) {
   }
 }
 
-int run(const TrainFlags& options, const ObserveOptions& observe, const ElasticSettings& nodes,
+/// The settings of a run whose nodes come and go; under torchrun seeds are needed for none.
+ElasticSettings with_torchrun(const TrainFlags& options, const ElasticSettings& given) {
+  ElasticSettings nodes = given;
+  const bool range = nodes.roster.nodes.find(':') != std::string::npos;
+  const bool open = range && nodes.roster.seeds.empty() && !options.local;
+  if (const auto torchrun = open ? read_torchrun() : std::nullopt) {
+    nodes.training.algorithm = options.algorithm;
+    take_torchrun(nodes, *torchrun);
+  }
+  return nodes;
+}
+
+int run(const TrainFlags& options, const ObserveOptions& observe, const ElasticSettings& given,
         const CLI::App& command) {
+  const ElasticSettings nodes = with_torchrun(options, given);
   if (!nodes.roster.seeds.empty()) {
     return run_by_roster(options, observe, nodes, command);
   }

@@ -121,6 +121,14 @@ std::vector<std::byte> torch_set(const TorchDialect& dialect, std::string_view k
   return std::move(out).take();
 }
 
+std::vector<std::byte> torch_claim(const TorchDialect& dialect, std::string_view key,
+                                   std::span<const std::byte> value) {
+  ByteBuffer out = request_for(dialect.claim, key);
+  write_run(out, {});  // what is expected: nothing
+  write_run(out, value);
+  return std::move(out).take();
+}
+
 std::vector<std::byte> torch_get(const TorchDialect& dialect, std::string_view key) {
   return request_for(dialect.get, key).take();
 }

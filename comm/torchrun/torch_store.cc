@@ -5,6 +5,9 @@
 // have keys of their own: some servers close the connection at a value of more than 8 MiB. A head
 // is never empty, as some servers give an empty value for a key that is not there. A get looks
 // again and again: of the requests that wait, the older servers cannot be told to stop.
+//
+// A claim is a `claim` of the head, of which the server takes the first. The pieces of a long value
+// are there before, and taken away where another head was first.
 #include <algorithm>
 #include <mutex>
 #include <optional>
@@ -15,6 +18,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/comm/shared_store.h>
 #include <sotto/comm/stores.h>
 
 #include "../internal/address/address.h"
@@ -36,6 +40,8 @@ using Bytes = std::vector<std::byte>;
 enum class TorchHead : std::uint8_t { value = 1, pieces = 2 };
 
 constexpr std::size_t kTorchShortValue = std::size_t{4} << 10;
+/// Bytes of a long value's head.
+constexpr std::size_t kLongHead = 1 + 2 * sizeof(std::uint64_t);
 constexpr std::size_t kTorchPiece = std::size_t{1} << 20;
 /// How long a set, a remove or a piece may take; and the first answer, of a server that is there
 /// already, as the agent starts it before the processes.
@@ -101,9 +107,10 @@ Result<std::optional<LongValue>> read_long_head(std::span<const std::byte> head)
 /// Requests over one connection, each of which is answered before the next.
 class TorchTalk {
  public:
+  /// `whole`: the limit is that of all requests together.
   TorchTalk(const TorchConnection& connection, const TorchDialect& dialect, const StopRequest& stop,
-            Deadline limit)
-      : connection_(connection), dialect_(dialect), stop_(stop), limit_(limit) {}
+            Deadline limit, bool whole)
+      : connection_(connection), dialect_(dialect), stop_(stop), limit_(limit), whole_(whole) {}
 
   /// The value at a place, at most `most` bytes; none when nothing is there.
   Result<std::optional<Bytes>> read(const std::string& place, std::size_t most) {
@@ -125,6 +132,11 @@ class TorchTalk {
   Status write(const std::string& place, std::span<const std::byte> value) {
     return connection_.send(torch_set(dialect_, place, value), limit_);
   }
+  /// Puts a head where there is none, and returns the one that is there then.
+  Result<Bytes> claim(const std::string& place, std::span<const std::byte> head) {
+    Status sent = connection_.send(torch_claim(dialect_, place, head), limit_);
+    return sent.ok() ? internal::receive_value(connection_, kTorchShortValue + 1, limit_) : sent;
+  }
   Result<bool> check(const std::string& place) {
     Status sent = connection_.send(torch_check(dialect_, place), limit_);
     return sent.ok() ? internal::receive_check(connection_, limit_) : sent;
@@ -142,14 +154,32 @@ class TorchTalk {
     }
     return status;
   }
-  /// Restarts the deadline: the next request gets the time of one piece.
-  void renew() { limit_ = internal::server_deadline(kTorchPatience, stop_); }
+  /// Writes the pieces of a long value.
+  Status write_pieces(const std::string& place, const LongValue& whole,
+                      std::span<const std::byte> value) {
+    Status status;
+    for (std::size_t i = 0; status.ok() && i < whole.pieces(); ++i) {
+      renew();
+      status = write(
+          whole.piece(place, i),
+          value.subspan(i * kTorchPiece, std::min(kTorchPiece, value.size() - i * kTorchPiece)));
+    }
+    return status;
+  }
+  /// Restarts the deadline, unless it is one of all requests: the next one gets the time of a
+  /// piece.
+  void renew() {
+    if (!whole_) {
+      limit_ = internal::server_deadline(kTorchPatience, stop_);
+    }
+  }
 
  private:
   const TorchConnection& connection_;
   const TorchDialect& dialect_;
   const StopRequest& stop_;
   Deadline limit_;
+  const bool whole_;
 };
 
 const Status& status_of(const Status& status) { return status; }
@@ -158,7 +188,7 @@ const Status& status_of(const Result<T>& result) {
   return result.status();
 }
 
-class TorchStore final : public Store {
+class TorchStore final : public SharedStore {
  public:
   TorchStore(std::string endpoint, std::string prefix, StopRequest stop)
       : endpoint_(std::move(endpoint)), prefix_(std::move(prefix)), stop_(std::move(stop)) {}
@@ -166,16 +196,43 @@ class TorchStore final : public Store {
   Status set(std::string_view key, std::span<const std::byte> value) override;
   Result<Bytes> get(std::string_view key, Deadline deadline) override;
   Status remove(std::string_view key) override;
+  Result<std::optional<Bytes>> look(std::string_view key, std::size_t most,
+                                    Deadline deadline) override;
+  Result<Bytes> claim(std::string_view key, std::span<const std::byte> value, std::size_t most,
+                      Deadline deadline) override;
+  Status put(std::string_view key, std::span<const std::byte> value, Deadline deadline) override;
+  Status drop(std::string_view key, Deadline deadline) override;
 
  private:
   using Found = std::optional<Bytes>;
 
+  /// How long a call may talk to the server.
+  struct Limits {
+    Deadline answer;     ///< deadline of an answer, or with `whole` of all of them
+    Deadline patience;   ///< deadline for new connections, where some break
+    bool whole = false;  ///< no answer is waited for beyond `answer`
+  };
+
   std::string place(std::string_view key) const { return prefix_ + std::string(key); }
-  Result<TorchDialect> dialect(const Deadline& deadline);
+  /// Limits of a call without a deadline.
+  Limits patient() const {
+    const auto limit = internal::server_deadline(kTorchPatience, stop_);
+    return {.answer = limit, .patience = limit};
+  }
+  /// Limits of a call that ends by a deadline, though a server gets a round trip at least.
+  Limits limits_by(const Deadline& deadline) const {
+    return {
+        .answer = internal::server_deadline(
+            std::max<Deadline::Clock::duration>(kTorchRoundTrip, deadline.left()), stop_, deadline),
+        .patience = deadline,
+        .whole = true};
+  }
+  Status set(std::string_view key, std::span<const std::byte> value, const Limits& limits);
+  Status remove(std::string_view key, const Limits& limits);
+  Result<TorchDialect> dialect(const Limits& limits);
   Result<TorchConnection> borrow(const TorchDialect& dialect, const Deadline& deadline);
   template <typename Talk>
-  auto talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
-      -> decltype(talk(std::declval<TorchTalk&>()));
+  auto talk(const Limits& limits, const Talk& talk) -> decltype(talk(std::declval<TorchTalk&>()));
   Status named(const Status& status, std::string_view advice = {}) const;
   /// The long value that a set or a remove takes away. It is looked for once: where a connection
   /// breaks in the middle, the next one would find what this call has written itself.
@@ -201,7 +258,8 @@ class TorchStore final : public Store {
     std::optional<LongValue> value_;
   };
 
-  static Result<Found> fetch(TorchTalk& talk, const std::string& place, bool* replaced);
+  static Result<Found> fetch(TorchTalk& talk, const std::string& place, std::size_t most,
+                             bool* replaced);
   static Result<std::optional<LongValue>> find_long(TorchTalk& talk, const std::string& place);
 
   const std::string endpoint_;  ///< address of the server, "tcp://127.0.0.1:29500"
@@ -220,12 +278,13 @@ Status TorchStore::named(const Status& status, std::string_view advice) const {
 
 /// The server's, which is asked once. What was wrong is no deadline, as waiting for a key would not
 /// mend it.
-Result<TorchDialect> TorchStore::dialect(const Deadline& deadline) {
+Result<TorchDialect> TorchStore::dialect(const Limits& limits) {
   const std::lock_guard lock(meeting_);
   if (dialect_) {
     return *dialect_;
   }
-  const auto limit = internal::server_deadline(kTorchFirstAnswer, stop_, deadline);
+  const auto first = internal::server_deadline(kTorchFirstAnswer, stop_, limits.patience);
+  const auto limit = limits.whole ? first.or_at(limits.answer.at()) : first;
   internal::Backoff backoff(limit);
   auto found = internal::find_dialect(endpoint_, limit);
   while (!found.ok() && found.status().fault() == Fault::io && backoff.wait()) {
@@ -261,20 +320,20 @@ Result<TorchConnection> TorchStore::borrow(const TorchDialect& dialect, const De
 }
 
 /// Has a conversation on a connection of its own, and again on another while connections break, for
-/// `patience` and a few times at least. Each answer has until `limit`.
+/// as long as the limits' patience and a few times at least.
 template <typename Talk>
-auto TorchStore::talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
+auto TorchStore::talk(const Limits& limits, const Talk& talk)
     -> decltype(talk(std::declval<TorchTalk&>())) {
-  const auto known = dialect(patience);
+  const auto known = dialect(limits);
   if (!known.ok()) {
     return known.status();
   }
-  internal::Backoff backoff(patience);
+  internal::Backoff backoff(limits.patience);
   for (int attempt = 1;; ++attempt) {
-    auto connection = borrow(*known, limit);
+    auto connection = borrow(*known, limits.answer);
     Status failed = connection.status();
     if (connection.ok()) {
-      TorchTalk conversation(*connection, *known, stop_, limit);
+      TorchTalk conversation(*connection, *known, stop_, limits.answer, limits.whole);
       auto result = talk(conversation);
       if (result.ok()) {
         const std::lock_guard lock(mutex_);
@@ -301,15 +360,22 @@ Result<std::optional<LongValue>> TorchStore::find_long(TorchTalk& talk, const st
 }
 
 /// The value of a place, if there is one, and whether it made way for another meanwhile.
+/// Fault::malformed for one that is longer than `most`.
 Result<std::optional<Bytes>> TorchStore::fetch(TorchTalk& talk, const std::string& place,
-                                               bool* replaced) {
-  auto head = talk.read(place, kTorchShortValue + 1);
+                                               std::size_t most, bool* replaced) {
+  const std::size_t short_one = std::min(kTorchShortValue, most) + 1;
+  auto head = talk.read(place, std::max(short_one, kLongHead));
   if (!head.ok() || !*head) {
     return head;
   }
   const auto stands = read_long_head(**head);
   if (!stands.ok()) {
     return stands.status();
+  }
+  const std::uint64_t bytes = *stands ? (*stands)->bytes : (*head)->size() - 1;
+  if (bytes > most) {
+    return Status(Fault::malformed,
+                  fmt::format("there is a value of {} bytes: at most {} are due", bytes, most));
   }
   if (!*stands) {
     return Found(Bytes((*head)->begin() + 1, (*head)->end()));
@@ -345,10 +411,11 @@ Result<Bytes> TorchStore::get(std::string_view key, Deadline deadline) {
   bool replaced = false;
   do {
     replaced = false;
-    const auto limit = internal::server_deadline(
-        std::max<Deadline::Clock::duration>(kTorchRoundTrip, deadline.left()), stop_, deadline);
-    auto found =
-        talk(limit, deadline, [&](TorchTalk& talk) { return fetch(talk, where, &replaced); });
+    Limits limits = limits_by(deadline);
+    limits.whole = false;
+    auto found = talk(limits, [&](TorchTalk& talk) {
+      return fetch(talk, where, kMostStoreValueBytes, &replaced);
+    });
     if (!found.ok()) {
       return found.status();
     }
@@ -362,22 +429,82 @@ Result<Bytes> TorchStore::get(std::string_view key, Deadline deadline) {
   return internal::store_overdue(key, deadline);
 }
 
+Result<std::optional<Bytes>> TorchStore::look(std::string_view key, std::size_t most,
+                                              Deadline deadline) {
+  if (auto fits = internal::check_store_key(key); !fits) {
+    return fits;
+  }
+  const std::string where = place(key);
+  for (int fetches = 0; fetches < kTorchFetches; ++fetches) {
+    bool replaced = false;
+    auto found = talk(limits_by(deadline),
+                      [&](TorchTalk& talk) { return fetch(talk, where, most, &replaced); });
+    if (!found.ok() || !replaced) {
+      return found;
+    }
+  }
+  return internal::store_replaced(key);
+}
+
+Result<Bytes> TorchStore::claim(std::string_view key, std::span<const std::byte> value,
+                                std::size_t most, Deadline deadline) {
+  if (auto fits = internal::check_store_claim(key, value, most); !fits) {
+    return fits;
+  }
+  const std::string where = place(key);
+  const bool fits_head = value.size() <= kTorchShortValue;
+  const LongValue whole{internal::draw_start_number(0), value.size()};
+  const Bytes head = fits_head ? short_head(value) : long_head(whole);
+  for (int claims = 0; claims < internal::kMostClaims; ++claims) {
+    const auto there = talk(limits_by(deadline), [&](TorchTalk& talk) -> Result<Bytes> {
+      Status status = fits_head ? Status() : talk.write_pieces(where, whole, value);
+      auto first = status.ok() ? talk.claim(where, head) : Result<Bytes>(status);
+      if (first.ok() && *first != head && !fits_head) {
+        status = talk.remove_pieces(where, whole);
+      }
+      return status.ok() ? std::move(first) : Result<Bytes>(status);
+    });
+    if (!there.ok()) {
+      return there.status();
+    }
+    if (*there == head) {
+      return Bytes(value.begin(), value.end());
+    }
+    auto found = look(key, most, deadline);
+    if (!found.ok()) {
+      return found.status();
+    }
+    if (*found && (*found)->empty()) {
+      return Status(Fault::malformed, fmt::format("an empty value stands under {}", key));
+    }
+    if (*found) {
+      return std::move(**found);
+    }
+  }
+  return internal::store_unclaimed(key);
+}
+
 Status TorchStore::set(std::string_view key, std::span<const std::byte> value) {
+  return set(key, value, patient());
+}
+
+Status TorchStore::put(std::string_view key, std::span<const std::byte> value, Deadline deadline) {
+  return set(key, value, limits_by(deadline));
+}
+
+Status TorchStore::set(std::string_view key, std::span<const std::byte> value,
+                       const Limits& limits) {
   if (auto fits = internal::check_store_entry(key, value); !fits) {
     return fits;
   }
   const std::string where = place(key);
   const bool fits_head = value.size() <= kTorchShortValue;
   const LongValue whole{internal::draw_start_number(0), value.size()};
-  const auto limit = internal::server_deadline(kTorchPatience, stop_);
   Before before;
-  return talk(limit, limit, [&](TorchTalk& talk) -> Status {
+  return talk(limits, [&](TorchTalk& talk) -> Status {
     Status status = before.look(talk, where);
-    for (std::size_t i = 0; status.ok() && !fits_head && i < whole.pieces(); ++i) {
-      talk.renew();
-      status = talk.write(
-          whole.piece(where, i),
-          value.subspan(i * kTorchPiece, std::min(kTorchPiece, value.size() - i * kTorchPiece)));
+    if (status.ok() && !fits_head) {
+      status = talk.write_pieces(where, whole, value);
     }
     if (status.ok()) {
       status = talk.write(where, fits_head ? short_head(value) : long_head(whole));
@@ -389,14 +516,19 @@ Status TorchStore::set(std::string_view key, std::span<const std::byte> value) {
   });
 }
 
-Status TorchStore::remove(std::string_view key) {
+Status TorchStore::remove(std::string_view key) { return remove(key, patient()); }
+
+Status TorchStore::drop(std::string_view key, Deadline deadline) {
+  return remove(key, limits_by(deadline));
+}
+
+Status TorchStore::remove(std::string_view key, const Limits& limits) {
   if (auto fits = internal::check_store_key(key); !fits) {
     return fits;
   }
   const std::string where = place(key);
-  const auto limit = internal::server_deadline(kTorchPatience, stop_);
   Before before;
-  return talk(limit, limit, [&](TorchTalk& talk) -> Status {
+  return talk(limits, [&](TorchTalk& talk) -> Status {
     Status status = before.look(talk, where);
     status = status.ok() ? talk.remove(where) : status;
     return status.ok() ? before.remove(talk, where) : status;

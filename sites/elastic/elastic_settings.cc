@@ -19,6 +19,8 @@ namespace {
 constexpr double kMostSeconds = 24 * 3600;
 static_assert(kMostNodesOfOneModel == sites::kMostEpochMembers);
 
+/// Seconds: workers that an agent has started begin within a few of each other.
+constexpr double kBeginAgainUnderTorchrun = 15;
 constexpr double kLeastTimeout = 0.1;  // seconds; channels look for silence no oftener
 
 SettingGroup run_settings(ElasticSettings& o) {
@@ -102,7 +104,8 @@ SettingGroup node_settings_of(ElasticSettings& o) {
       {{"seeds", &o.roster.seeds, "HOST:PORT,…|URL",
         "Nodes that newcomers ask who is there; each node is given the same, also a seed itself, "
         "which is the one that has the address. Or a store by which nodes find each other, "
-        "file:DIR or redis://HOST:PORT/PREFIX, of this run alone"},
+        "file:DIR, redis://HOST:PORT/PREFIX or torch://HOST:PORT/PREFIX, of this run alone. Under "
+        "torchrun by default what its agents serve"},
        {"name", &o.roster.name, "NAME",
         "This node's name, unlike any other's; by default that of the votes in its state, or the "
         "host's and a random number"},
@@ -119,7 +122,8 @@ SettingGroup node_settings_of(ElasticSettings& o) {
        {"begin-again-after", &o.begin_again_after_s, "SECONDS",
         "With allreduce and qmean, and the same at every node: once MIN nodes are up for so long, "
         "and none is in a run that makes steps, another run begins from the newest model among "
-        "them; by default never"},
+        "them; by default never, and after 15 s where torchrun says the seeds and starts its "
+        "workers again"},
        {"leave-within", &o.roster.leave_within, "SECONDS",
         "How long a node that is told to end waits at most for what it sent to arrive"},
        {"grace", &o.grace_s, "SECONDS",
@@ -133,6 +137,19 @@ SettingGroup node_settings_of(ElasticSettings& o) {
 std::string elastic_node_name(const ElasticSettings& o) {
   std::string name = o.roster.name.empty() ? name_of_votes(o.state) : o.roster.name;
   return name.empty() ? default_node_name() : name;
+}
+
+void take_torchrun(ElasticSettings& o, const TorchrunNode& node) {
+  if (!o.roster.seeds.empty()) {
+    return;
+  }
+  o.roster.seeds = node.seeds;
+  if (o.roster.name.empty() && name_of_votes(o.state).empty()) {
+    o.roster.name = default_node_name(node.worker);
+  }
+  if (node.restarts && !o.begin_again_after_s && has_one_model(o.training.algorithm)) {
+    o.begin_again_after_s = kBeginAgainUnderTorchrun;
+  }
 }
 
 ElasticOptions options_of(const ElasticSettings& o) {

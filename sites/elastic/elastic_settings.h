@@ -5,8 +5,8 @@
 //   set(settings_of(settings), "nodes", "2:16");
 //   ElasticOptions options = options_of(settings);
 //
-// Plain values and pure functions, except options_of and elastic_node_name, which read a key and
-// the folder; thread-safe.
+// Plain values and pure functions, except options_of, elastic_node_name and take_torchrun, which
+// read a key and the folder; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include <sotto/sites/elastic/elastic_options.h>
 #include <sotto/sites/nodes/report/site_output_options.h>
 #include <sotto/sites/nodes/roster_settings.h>
+#include <sotto/sites/nodes/torchrun_node.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
 
 namespace sotto {
@@ -58,6 +59,11 @@ SettingGroup node_settings_of(ElasticSettings& settings);
 /// The node's name: as it is given, or that of the votes in its folder, as it is then the same
 /// node, or default_node_name().
 std::string elastic_node_name(const ElasticSettings& settings);
+
+/// Fills in what a worker of torchrun's was not told, where no seeds were given: these, its name,
+/// and, with one model at all nodes (`training.algorithm`), 15 s for `begin_again_after_s` where
+/// the agent starts its workers again. Leaves everything as it is where seeds were given.
+void take_torchrun(ElasticSettings& settings, const TorchrunNode& node);
 
 /// A node without a name gets that of elastic_node_name(). Throws Error for a setting that is
 /// missing or refused.

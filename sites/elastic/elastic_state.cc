@@ -55,11 +55,20 @@ bool read_run(std::span<const std::byte> section, std::span<const std::byte> sit
   return true;
 }
 
+/// Adds what was set aside to the words on others.
+void add_to(std::string& warning, const Result<std::string>& said) {
+  if (!said.ok()) {
+    throw Error("state", said.status().message());
+  }
+  warning += (warning.empty() || said->empty() ? "" : "; ") + *said;
+}
+
 }  // namespace
 
 std::optional<ElasticState> read_elastic_state(SiteFolder& folder, const ElasticOptions& options,
                                                const ParameterLayout& layout,
                                                std::string& warning) {
+  add_to(warning, folder.set_aside_damaged());
   const auto found = folder.read();
   if (!found.ok()) {
     throw Error("state", found.status().message());
@@ -67,7 +76,6 @@ std::optional<ElasticState> read_elastic_state(SiteFolder& folder, const Elastic
   if (!found->has_value()) {
     return std::nullopt;
   }
-  warning = (*found)->warning;
   const SiteStateFile& file = (*found)->state;
   if (const auto difference = first_difference(model_settings(options, layout), file.settings);
       !difference.empty()) {
@@ -75,12 +83,17 @@ std::optional<ElasticState> read_elastic_state(SiteFolder& folder, const Elastic
                                      "these, or another folder",
                                      (*found)->file, difference));
   }
-  ElasticState state{.step = file.round};
+  ElasticState state{.step = file.round, .file = (*found)->file};
   if (!read_run(file.run, file.site, state)) {
-    throw Error("state", fmt::format("{} breaks the format: remove it, or give another folder",
-                                     (*found)->file));
+    set_aside(folder, state, "its section 'run' breaks the format", warning);
+    return read_elastic_state(folder, options, layout, warning);  // there are two files at most
   }
   return state;
+}
+
+void set_aside(SiteFolder& folder, const ElasticState& state, std::string_view why,
+               std::string& warning) {
+  add_to(warning, folder.set_aside(state.file, why));
 }
 
 ElasticStateWriter::ElasticStateWriter(SiteFolder* folder, const ElasticOptions& options,

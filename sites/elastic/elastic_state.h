@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/bytes.h>
@@ -34,13 +35,20 @@ struct ElasticState {
   sites::History run{};                 ///< the run
   std::vector<std::byte> model{};       ///< sites::EpochModel::snapshot
   std::vector<std::byte> local_rule{};  ///< what the rule of local steps remembers; empty: none
+  std::string file{};                   ///< path of its file; empty: it is of none
 };
 
-/// The newest state in the folder; none: it has none. `warning` says that a newer one is damaged.
-/// Throws Error where all are damaged, or the state is of another model, step rule or interval of
+/// The newest state in the folder; none: it has none. States that are damaged are set aside
+/// (SiteFolder::set_aside_damaged), which is added to `warning`. Throws Error where none can be
+/// read, as it is of another format, or the state is of another model, step rule or interval of
 /// local steps than that of `options` with tensors `layout`.
 std::optional<ElasticState> read_elastic_state(SiteFolder& folder, const ElasticOptions& options,
                                                const ParameterLayout& layout, std::string& warning);
+
+/// Sets the state aside that was read, as it is damaged, which is added to `warning`. Throws Error
+/// where it cannot be.
+void set_aside(SiteFolder& folder, const ElasticState& state, std::string_view why,
+               std::string& warning);
 
 /// Writes the models that read_elastic_state reads.
 class ElasticStateWriter {

@@ -17,8 +17,8 @@ struct RosterOptions {
   std::size_t least = 1;  ///< MIN: training begins when so many are up; fewer later are warned of
   std::size_t most = 64;  ///< MAX: a newcomer is refused where so many are up
   /// HOST:PORT of nodes that newcomers ask, this one's own may be among them; or the URL of a store
-  /// by which nodes find each other (docs/epochs.md), `file:DIR` or `redis://HOST:PORT/PREFIX`, and
-  /// nothing else; none: this node begins the run.
+  /// by which nodes find each other (docs/epochs.md), `file:DIR`, `redis://HOST:PORT/PREFIX` or
+  /// `torch://HOST:PORT/PREFIX`, and nothing else; none: this node begins the run.
   std::vector<std::string> seeds{};
   /// How long the first answer of such a store is awaited.
   std::chrono::milliseconds store_patience{30'000};

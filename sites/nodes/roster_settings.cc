@@ -37,7 +37,7 @@ std::vector<std::string> split_seeds(const std::string& text) {
       refuse(
           "seeds", text,
           fmt::format("HOST:PORT of one node or more, with commas between them, at most {}; or a "
-                      "store alone, file:DIR or redis://HOST:PORT/PREFIX",
+                      "store alone, file:DIR, redis://HOST:PORT/PREFIX or torch://HOST:PORT/PREFIX",
                       kMostSeeds));
     }
   }
@@ -82,10 +82,10 @@ RosterOptions options_of(const RosterSettings& o) {
   return options;
 }
 
-std::string default_node_name() {
+std::string default_node_name(std::string_view added) {
   std::array<char, 64> host{};
   const bool known = ::gethostname(host.data(), host.size() - 1) == 0 && host[0] != '\0';
-  return fmt::format("{}-{:08x}", known ? host.data() : "node",
+  return fmt::format("{}{}{}-{:08x}", known ? host.data() : "node", added.empty() ? "" : "-", added,
                      static_cast<std::uint32_t>(draw_incarnation()));
 }
 

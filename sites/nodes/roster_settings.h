@@ -42,7 +42,8 @@ struct RosterSettings {
 /// Reads the key. Throws Error for a setting that is refused.
 RosterOptions options_of(const RosterSettings& settings);
 
-/// A name that no other node has: this host's, and a random number.
-std::string default_node_name();
+/// A name that no other node has: this host's, what the caller adds (TorchrunNode::worker), and a
+/// random number.
+std::string default_node_name(std::string_view added = {});
 
 }  // namespace sotto

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/sites/core/site_admission.h>
+#include <sotto/sites/nodes/torchrun_node.h>
 #include <sotto/sites/process/site_pace.h>
 #include <sotto/sites/process/site_training.h>
 #include <sotto/trainers/settings/time_limit.h>
@@ -49,7 +51,8 @@ SettingGroup roster_settings(SiteSettings& o) {
         "is both. Then `key` is the run's, and by default none"},
        {"seeds", &o.roster.seeds, "HOST:PORT,…|URL",
         "Nodes that newcomers ask who is there, the same at all nodes; or a store by which they "
-        "find each other, file:DIR or redis://HOST:PORT/PREFIX"},
+        "find each other, file:DIR, redis://HOST:PORT/PREFIX or torch://HOST:PORT/PREFIX; under "
+        "torchrun by default what its agents serve"},
        {"insecure", &o.roster.insecure, "", "Allow plain text beyond this host"},
        {"leave-within", &o.roster.leave_within, "SECONDS",
         "How long a node that leaves waits at most for what it sent to arrive"}}};
@@ -157,8 +160,14 @@ SiteOptions options_by_roster(const SiteSettings& o) {
   refuse_of_lists(o);
   RosterSettings roster = o.roster;
   roster.key = o.names.key;
+  const auto torchrun = roster.seeds.empty() ? read_torchrun() : std::nullopt;
+  if (torchrun) {
+    roster.seeds = torchrun->seeds;
+  }
   SiteOptions options = options_by_roster(
-      options_of(roster), o.names.name.empty() ? default_node_name() : o.names.name);
+      options_of(roster), o.names.name.empty()
+                              ? default_node_name(torchrun ? torchrun->worker : std::string())
+                              : o.names.name);
   options.listen = o.names.listen;
   take_settings(o, options);
   return options;

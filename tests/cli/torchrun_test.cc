@@ -1,5 +1,6 @@
 // `sotto train` under a real torchrun: groups of one agent and of two, all on loopback, that end,
-// that are killed in part and start again, and that grow.
+// that are killed in part and start again, and that grow. Nodes that come and go also beside a
+// stand-in for an agent.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 
 #include "cli/program.h"
 #include "cli/torchrun.h"
+#include "comm/torch_server.h"
 #include "support/free_port.h"
 #include "support/skip.h"
 
@@ -122,7 +124,81 @@ void check_restart(int agents, int killed, const Options& options) {
   CHECK(job.end(group) == digests_of(4, 5));
 }
 
+/// Words of a node that comes and goes; it writes its result into a file of this name.
+Arguments elastic_words(const std::string& result) {
+  return {"train",   "--task",      "digits,train=320,test=100",
+          "--model", "softmax",     "--nodes",
+          "2:4",     "--algorithm", "allreduce",
+          "--lr",    "0.5",         "--rounds",
+          "20",      "--quiet",     "--timeout",
+          "60",      "--json",      result};
+}
+
+nlohmann::json result_in(const fs::path& path) {
+  std::ifstream file(path);
+  REQUIRE(file);
+  return nlohmann::json::parse(file);
+}
+
 }  // namespace
+
+TEST_CASE("nodes that come and go find each other by the store of torchrun's agent") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  FakeTorchStore agent(TorchServer::since_2_2_libuv);
+  const Scratch folder;
+  std::vector<std::unique_ptr<Process>> nodes;
+  const auto path = [&](int k) { return folder.path() / fmt::format("{}.json", k); };
+  for (int k = 0; k < 2; ++k) {
+    nodes.push_back(
+        std::make_unique<Process>(command(elastic_words(path(k).string())),
+                                  Variables{{"RANK", std::to_string(k)},
+                                            {"WORLD_SIZE", "2"},
+                                            {"LOCAL_RANK", std::to_string(k)},
+                                            {"LOCAL_WORLD_SIZE", "2"},
+                                            {"MASTER_ADDR", "localhost"},
+                                            {"MASTER_PORT", std::to_string(agent.port())},
+                                            {"TORCHELASTIC_RUN_ID", "job"},
+                                            {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                            {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                                            {"TORCHELASTIC_USE_AGENT_STORE", "True"}}));
+  }
+  for (int k = 0; k < 2; ++k) {
+    const Ended ended = nodes[static_cast<std::size_t>(k)]->wait();
+    CAPTURE(ended.err);
+    REQUIRE(ended.status == 0);
+    const auto result = result_in(path(k));
+    CHECK(result.at("round") == 20);
+    CHECK(result.at("parameters_sha256") == result_in(path(0)).at("parameters_sha256"));
+    CHECK(contains(result.at("config").at("name").get<std::string>(), fmt::format("-w{}.0-", k)));
+    CHECK(result.at("config").at("seeds") == fmt::format("torch://127.0.0.1:{}/job", agent.port()));
+  }
+}
+
+TEST_CASE("torchrun starts nodes that come and go with no word of where they meet") {
+  if (const auto why = without_torchrun(); !why.empty()) {
+    SOTTO_SKIP(why);
+  }
+  const int port = free_port();
+  for (const Arguments& options : {static_group(1, 0, port), c10d_group("1:2", free_port())}) {
+    CAPTURE(options.back());
+    const Job job;
+    std::string words = fmt::format("exec '{}'", SOTTO_PROGRAM);
+    for (const std::string& word : elastic_words("")) {
+      words += word.empty() ? fmt::format(" '{}/'$LOCAL_RANK", job.folder().string()) : " " + word;
+    }
+    for (const auto& agent : start_agents(job, 1, 2, words, [&](int) { return options; })) {
+      const Ended ended = agent->wait();
+      CAPTURE(ended.out);
+      CAPTURE(ended.err);
+      REQUIRE(ended.status == 0);
+    }
+    const auto first = result_in(job.folder() / "0");
+    CHECK(first.at("round") == 20);
+    CHECK(first.at("parameters_sha256") == result_in(job.folder() / "1").at("parameters_sha256"));
+  }
+}
 
 TEST_CASE("torchrun starts runs, one after the other, however it is told where its agents meet") {
   if (const auto why = without_torchrun(); !why.empty()) {

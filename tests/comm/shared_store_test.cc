@@ -26,6 +26,7 @@
 #include "support/redis_server.h"
 #include "support/scratch.h"
 #include "support/skip.h"
+#include "torch_server.h"
 
 namespace sotto::test::shared_store_test {
 
@@ -231,8 +232,68 @@ TEST_CASE("shared stores in Redis: looks and claims") {
   CHECK(other->look("one", kMost, generous()).value() == Found());
 }
 
+TEST_CASE("shared stores in a TCPStore of each generation: looks and claims") {
+  for (const TorchServer kind : {TorchServer::until_2_0, TorchServer::of_2_1,
+                                 TorchServer::since_2_2, TorchServer::since_2_2_libuv}) {
+    CAPTURE(static_cast<int>(kind));
+    FakeTorchStore server(kind);
+    const std::string url = fmt::format("torch://127.0.0.1:{}/job", server.port());
+    const auto first = make_shared_store("seeds", url);
+    const auto second = make_shared_store("seeds", url);
+    check_looks(*first, *second);
+    check_claims(*first, *second);
+    check_rivals(url);
+    CHECK(first->look("four", kMost, generous()).value() == Found(std::vector<std::byte>()));
+    const auto other = make_shared_store("seeds", url + "2");
+    CHECK(other->look("one", kMost, generous()).value() == Found());
+  }
+}
+
+TEST_CASE("shared stores in a TCPStore: of long values that are claimed one is there and whole") {
+  constexpr std::size_t kLong = 2'500'000;
+  FakeTorchStore server(TorchServer::since_2_2_libuv);
+  const std::string url = fmt::format("torch://127.0.0.1:{}/job", server.port());
+  const auto store = make_shared_store("seeds", url);
+  const std::vector<std::byte> mine(kLong, std::byte{1});
+  CHECK(store->claim("long", mine, kLong, generous()).value() == mine);
+  CHECK(server.values().size() == 4);  // a head and three pieces
+  const std::vector<std::byte> late(kLong, std::byte{2});
+  CHECK(store->claim("long", late, kLong, generous()).value() == mine);
+  CHECK(server.values().size() == 4);  // what came late has left nothing
+  CHECK(store->look("long", kLong - 1, generous()).status().fault() == Fault::malformed);
+  CHECK(store->look("long", kLong, generous()).value() == Found(mine));
+  CHECK(store->drop("long", generous()).ok());
+  CHECK(server.values().empty());
+}
+
+TEST_CASE("shared stores in a TCPStore: a line that breaks in a claim leaves one value") {
+  for (int requests = 0; requests < 6; ++requests) {
+    CAPTURE(requests);
+    FakeTorchStore server(TorchServer::since_2_2_libuv);
+    const auto store =
+        make_shared_store("seeds", fmt::format("torch://127.0.0.1:{}/job", server.port()));
+    REQUIRE(store->look("key", kMost, generous()).ok());
+    server.close_after(requests);
+    CHECK(store->claim("key", bytes_of("first"), kMost, generous()).value() == bytes_of("first"));
+    CHECK(store->claim("key", bytes_of("second"), kMost, generous()).value() == bytes_of("first"));
+    server.close_after(-1);
+    CHECK(server.values().size() == 1);
+  }
+}
+
+TEST_CASE("shared stores in a TCPStore: a server that says nothing is none that answers") {
+  const RawServer silent([](const RawServer::Client& client) { client.wait(); });
+  const auto store =
+      make_shared_store("seeds", fmt::format("torch://127.0.0.1:{}/job", silent.port()));
+  const Deadline soon = Deadline::after(std::chrono::milliseconds(30));
+  const Status looked = store->look("key", kMost, soon).status();
+  CHECK(looked.fault() == Fault::io);
+  CHECK(looked.message().find("it did not answer") != std::string::npos);
+  CHECK(store->put("key", bytes_of("x"), soon).fault() == Fault::io);
+}
+
 TEST_CASE("shared stores: other stores are refused and servers have addresses") {
-  for (const std::string url : {"tcp://127.0.0.1:1", "torch://127.0.0.1:1/x",
+  for (const std::string url : {"tcp://127.0.0.1:1", "torch://127.0.0.1", "torch://127.0.0.1:0/x",
                                 "memory:", "file:", "redis://127.0.0.1", "redis://127.0.0.1:0/x"}) {
     CAPTURE(url);
     CHECK(names_store(url));
@@ -240,10 +301,12 @@ TEST_CASE("shared stores: other stores are refused and servers have addresses") 
     CHECK_THROWS_AS((void)make_shared_store("seeds", url), Error);
   }
   CHECK_NOTHROW(check_shared_store("seeds", "redis://[::1]:6379"));
+  CHECK_NOTHROW(check_shared_store("seeds", "torch://127.0.0.1:29500/job/7 a"));
   CHECK_FALSE(names_store("127.0.0.1:9000"));
   CHECK_FALSE(names_store("redis:6379"));
   CHECK(server_of_store("redis://[::1]:6379/a/b") == "[::1]:6379");
   CHECK(server_of_store("redis://host:6379") == "host:6379");
+  CHECK(server_of_store("torch://host:29500/run") == "host:29500");
   CHECK(server_of_store("file:/a:b").empty());
 }
 

@@ -68,6 +68,7 @@ class FakeTorchStore {
   }
   bool answer(const Client& client, int request) {
     constexpr int kSet = 0;
+    constexpr int kClaim = 1;
     constexpr int kGet = 2;
     constexpr int kCheck = 4;
     constexpr int kCount = 6;
@@ -80,6 +81,9 @@ class FakeTorchStore {
         put(*key, *value);
       }
       return key && value;
+    }
+    if (request == kClaim) {
+      return compare(client);
     }
     if (request == kCheck) {
       const auto count = client.number<std::uint64_t>();
@@ -98,6 +102,25 @@ class FakeTorchStore {
     }
     const auto key = client.run();
     return key && answer_key(client, request, *key, watches);
+  }
+  /// Puts a value where the one that is expected is there, an empty one where none is.
+  bool compare(const Client& client) {
+    const auto key = client.run();
+    const auto expected = key ? client.run() : std::nullopt;
+    const auto value = expected ? client.run() : std::nullopt;
+    if (!value) {
+      return false;
+    }
+    const std::lock_guard lock(mutex_);
+    const auto found = values_.find(*key);
+    if (found == values_.end() && expected->empty()) {
+      values_[*key] = *value;
+    } else if (found != values_.end() && found->second == *expected) {
+      found->second = *value;
+    }
+    const auto now = values_.find(*key);
+    client.write_run(now == values_.end() ? *expected : now->second);
+    return true;
   }
   bool answer_key(const Client& client, int request, const std::string& key, bool watches) {
     if (request == 2) {

@@ -50,7 +50,8 @@ class ElasticOptimizer(NodeHandle):
     `parameters` is the initial model; that of the node that begins the run counts. It is changed in
     place and must not be resized or moved. `layout` names its tensors: [("layer1.weight", (64, 784)),
     …]. `nodes`, "MIN:MAX" or one number for both, and `seeds` are needed; `seeds` may also be a store
-    by which nodes find each other, "file:DIR" or "redis://HOST:PORT/PREFIX";
+    by which nodes find each other, "file:DIR", "redis://HOST:PORT/PREFIX" or
+    "torch://HOST:PORT/PREFIX", and may be left out under torchrun;
     sotto.choices("elastic-settings") lists all settings. Spans of time are seconds.
 
     Ctrl-C ends a call that waits, and the node is then over. As a context manager it leaves in good

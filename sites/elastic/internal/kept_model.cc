@@ -24,11 +24,19 @@ KeptModel::KeptModel(SiteFolder* folder, const ElasticOptions& options,
       reporter_(reporter),
       writer_(folder, options, layout) {}
 
-void KeptModel::read() {
+void KeptModel::read(sites::EpochMember& trial) {
   if (folder_ == nullptr) {
     return;
   }
-  next_ = read_elastic_state(*folder_, options_, layout_, warning_);
+  // A file may be whole, and what was written to it not sound.
+  for (bool sound = false; !sound;) {
+    next_ = read_elastic_state(*folder_, options_, layout_, warning_);
+    const Status taken = next_ ? trial.begin_from(next_->step, next_->model) : Status();
+    sound = taken.ok();
+    if (!sound) {
+      set_aside(*folder_, *next_, taken.message(), warning_);
+    }
+  }
   if (next_) {
     writer_.loaded(next_->step);
   }
@@ -36,8 +44,11 @@ void KeptModel::read() {
     ByteReader in(next_->local_rule);
     Status status = local_->load(in);
     if (!status.ok() || !in.finished()) {
-      throw Error("state", fmt::format("what the rule of local steps remembers is not read: {}",
-                                       status.ok() ? "it is too long" : status.message()));
+      const std::string why = status.ok() ? "it is too long" : status.message();
+      set_aside(*folder_, *next_, why, warning_);
+      throw Error("state", fmt::format("what the rule of local steps remembers is not read: {}; "
+                                       "start the node again, without that model",
+                                       warning_));
     }
   }
 }

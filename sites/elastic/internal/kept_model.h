@@ -25,9 +25,10 @@ class KeptModel {
   KeptModel(SiteFolder* folder, const ElasticOptions& options, const ParameterLayout& layout,
             sites::EpochLocalSteps* local, ElasticReporter& reporter);
 
-  /// Reads the model in the folder, and what the rule of local steps remembers. Throws Error where
-  /// it is not one of these options.
-  void read();
+  /// Reads the newest model in the folder that the member takes, and what the rule of local steps
+  /// remembers; those that are damaged are set aside. The member is of no more use. Throws Error
+  /// where the model is not one of these options.
+  void read(sites::EpochMember& trial);
   /// The model for the next member; none: the parameters.
   const std::optional<ElasticState>& next() const { return next_; }
   /// The next member has taken it.

@@ -1,6 +1,9 @@
 #include "run_entry.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,6 +19,19 @@ using Level = SiteEvent::Level;
 /// A member looks this often whether its run is to be given up.
 constexpr std::chrono::milliseconds kLookAtRunEvery{50};
 
+/// Puts a model back in the end that others have been tried in place of.
+class GivenModel {
+ public:
+  explicit GivenModel(std::span<float> model) : model_(model), given_(model.begin(), model.end()) {}
+  ~GivenModel() { std::ranges::copy(given_, model_.begin()); }
+  GivenModel(const GivenModel&) = delete;
+  GivenModel& operator=(const GivenModel&) = delete;
+
+ private:
+  const std::span<float> model_;
+  const std::vector<float> given_;
+};
+
 }  // namespace
 
 RunEntry::RunEntry(Parts parts)
@@ -24,13 +40,21 @@ RunEntry::RunEntry(Parts parts)
       beginning_(parts_.options.begin_again_after),
       claim_(parts_.connections) {
   make_member(std::nullopt);  // what is refused is refused here
+  read_kept();
   member_.reset();
-  kept_.read();
   // All have left that run, and only with begin_again_after it is not the end.
   const auto& end = parts_.votes.end();
   if (parts_.options.begin_again_after && end && end->all_left) {
     standing_.votes_are_over();
   }
+}
+
+void RunEntry::read_kept() {
+  if (parts_.votes.folder() == nullptr) {
+    return;
+  }
+  const GivenModel given(parts_.local != nullptr ? parts_.local->run_model() : parts_.parameters);
+  kept_.read(*member_);
 }
 
 void RunEntry::keep_parameters(bool kept) {

@@ -91,6 +91,8 @@ class RunEntry {
 
   /// `founded`: the run that it founds; none: it joins. Zeros: its history is drawn.
   void make_member(const std::optional<sites::History>& founded);
+  /// Reads the model in the folder, if there is one, which the member is to take.
+  void read_kept();
   BeginningSight beginning_sight(const NodeSight& sight) const;
   /// Begins a run, where nodes find each other by a store once that lets this one.
   Status found();

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/durable_file.h>
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
@@ -56,6 +57,17 @@ void require_own(const std::string& folder, const std::string& path) {
                        "`chmod go-w {}`",
                        path, facts.st_mode & 07777U, path));
   }
+}
+
+/// Whether the bytes are a state that another version of the program has written, by all that they
+/// say of it.
+bool is_of_other_format(std::span<const std::byte> bytes) {
+  const FileKind& kind = site_state_kind();
+  ByteReader in(bytes);
+  auto magic = kind.magic;
+  in.read_into(std::span<char>(magic));
+  const auto version = in.read<std::uint32_t>();
+  return !in.failed() && magic == kind.magic && version != kind.version;
 }
 
 }  // namespace
@@ -182,6 +194,38 @@ Result<std::optional<FoundSiteState>> SiteFolder::read() {
     next_ = (*found)->file == file(kStates[0]) ? 1 : 0;
   }
   return found;
+}
+
+Result<std::string> SiteFolder::set_aside_damaged() {
+  std::string all;
+  for (const char* name : kStates) {
+    std::error_code code;
+    if (!fs::exists(file(name), code)) {
+      continue;
+    }
+    const auto bytes = read_file(file(name), kMostStateBytes);
+    const Status read = bytes.ok() ? decode_site_state(*bytes).status() : Status();
+    if (read.ok() || is_of_other_format(*bytes)) {
+      continue;
+    }
+    const auto said = set_aside(file(name), read.message());
+    if (!said.ok()) {
+      return said;
+    }
+    all += (all.empty() ? "" : "; ") + *said;
+  }
+  return all;
+}
+
+Result<std::string> SiteFolder::set_aside(const std::string& path, std::string_view why) {
+  const std::string aside = path + ".damaged";
+  std::error_code code;
+  fs::rename(path, aside, code);
+  if (code) {
+    return Status(Fault::io, fmt::format("{}: {}, and it cannot be renamed to {}: {}", path, why,
+                                         aside, code.message()));
+  }
+  return fmt::format("{}: {}; it is kept as {}", path, why, aside);
 }
 
 Status SiteFolder::write(const SiteStateFile& state) {

@@ -3,6 +3,7 @@
 //   lock             locked by the process that holds the folder
 //   life             the number of its start, which only grows
 //   state.a state.b  its state, written in turn, so that the one before stays
+//   state.a.damaged  a state that was set aside, as it is damaged
 //   privacy          what is spent of its privacy budget (trainers/files/privacy_ledger.h)
 //
 // A state (site_state_file.h) is written beside, synced and renamed (durable_file.h), and its owner
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <sotto/base/status.h>
 #include <sotto/sites/nodes/state/site_state_file.h>
@@ -64,6 +66,16 @@ class SiteFolder {
 
   /// read_site_state of the folder. Comes before write.
   Result<std::optional<FoundSiteState>> read();
+
+  /// Takes the states that are damaged out of the way, so that what is written next has their
+  /// places: each gets ".damaged" behind its name, also where a file has that name. What is wrong
+  /// with them, in words; empty: nothing. A state of another format is left, as another version of
+  /// the program reads it, and so is one that the system does not let be read. Fault::io where one
+  /// cannot be renamed.
+  Result<std::string> set_aside_damaged();
+  /// Takes one state out of the way, `path` of FoundSiteState, whose contents are damaged; in words
+  /// as above.
+  Result<std::string> set_aside(const std::string& path, std::string_view why);
 
   /// Writes the state over the older one, with the life and the number that it has here. After a
   /// fault every further call returns it again.

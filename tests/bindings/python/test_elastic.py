@@ -53,6 +53,36 @@ def test_nodes_die_and_come_and_all_end_with_the_same_bits():
     assert (ends[0] == ends[1]).all() and (ends[0] == ends[2]).all()
 
 
+def test_a_worker_of_torchruns_needs_no_seeds(monkeypatch):
+    agent = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": str(free_port()),
+        "TORCHELASTIC_RUN_ID": "job",
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+    }
+    for name, value in agent.items():
+        monkeypatch.setenv(name, value)
+    ends = {}
+
+    def stay(rank):
+        x = model()
+        with sotto.ElasticOptimizer(x, nodes="2:2", rounds=10, lr=0.1, wait_limit=60) as node:
+            node.connect()
+            while not node.over:
+                step_towards(node, x, rank)
+        ends[rank] = x
+
+    threads(2, stay)
+    assert (ends[0] == ends[1]).all() and ends[0].mean() > 0
+    monkeypatch.delenv("MASTER_ADDR")
+    with pytest.raises(sotto.Refused, match="MASTER_ADDR is not"):
+        sotto.ElasticOptimizer(model(), nodes="2:2", lr=0.1)
+
+
 def test_local_steps_are_a_nodes_own():
     x = model()
     local = {"communication_interval": 3, "outer_lr": 0.5, "found_after": 0.01}

@@ -320,7 +320,17 @@ TEST_CASE("begin again: a node alone with votes and a model goes on from it, and
     CHECK(perms == (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
     std::filesystem::resize_file(options.state + name, 40);
   }
-  CHECK_THROWS_AS(ElasticOptimizer(options, x), Error);
+  // Damaged models are set aside, and the next good ones take their places.
+  Node again(options);
+  again.await(5);
+  CHECK(again.first() == 1);
+  again.die();
+  CHECK(std::filesystem::exists(options.state + "/state.a.damaged"));
+  CHECK(std::filesystem::exists(options.state + "/state.b.damaged"));
+  const auto state = read_site_state(options.state);
+  REQUIRE(state.ok());
+  REQUIRE(state->has_value());
+  CHECK((*state)->state.round >= 2);
 }
 
 namespace {

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,8 +98,38 @@ TEST_CASE("run entries: a model with which a run put its node out is neither kep
     CHECK(kept.next().has_value() == sound);
     kept.write(&member, true);
     KeptModel read(node.votes.folder(), node.options, node.layout, nullptr, node.reporter);
-    read.read();
+    read.read(member);
     CHECK(read.next().has_value() == sound);
+  }
+}
+
+TEST_CASE("run entries: a model that is whole on the disk and not sound is set aside") {
+  const Scratch scratch;
+  const auto folder = scratch.path() / "node";
+  {
+    Node node(options_of(folder.string()));
+    KeptModel kept(node.votes.folder(), node.options, node.layout, nullptr, node.reporter);
+    sites::EpochSetup setup = member_setup(node.options, false, node.parameters, node.layout);
+    setup.incarnation = 1;
+    sites::EpochMember member(std::move(setup), sites::EpochTime(0));
+    ByteBuffer snapshot;
+    member.save(snapshot);
+    for (const Round step : {Round{4}, Round{6}}) {
+      REQUIRE(member.begin_from(step, snapshot.bytes()).ok());
+      if (step == 6) {
+        node.parameters[2] = std::numeric_limits<float>::infinity();
+      }
+      kept.write(&member, true);
+    }
+    REQUIRE(read_site_state(folder.string()).value()->state.round == 6);
+  }
+  for (int start = 0; start < 2; ++start) {
+    CAPTURE(start);
+    Node node(options_of(folder.string()));
+    CHECK(node.parameters == std::vector<float>(5));  // what the caller gave stays until it joins
+    CHECK(read_site_state(folder.string()).value()->state.round == 4);
+    CHECK(std::filesystem::exists(folder / "state.b.damaged"));
+    CHECK_FALSE(std::filesystem::exists(folder / "state.b"));
   }
 }
 

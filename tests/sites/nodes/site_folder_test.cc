@@ -132,6 +132,47 @@ TEST_CASE("a folder gives back the newest state, and the one before where the ne
   CHECK(contains(none.status().message(), "start anew"));
 }
 
+TEST_CASE("states that are damaged are set aside and the next ones take their places") {
+  namespace fs = std::filesystem;
+  const Scratch scratch;
+  const auto path = scratch.path() / "state";
+  SiteFolder folder(path.string());
+  REQUIRE(folder.write(example(1)).ok());
+  REQUIRE(folder.write(example(2)).ok());
+  CHECK(folder.set_aside_damaged().value().empty());
+  flip(path / "state.b", 70);
+  const auto one = folder.set_aside_damaged();
+  REQUIRE(one.ok());
+  CHECK(contains(*one, "damaged"));
+  CHECK(contains(*one, "state.b.damaged"));
+  CHECK_FALSE(contains(*one, "state.a"));
+  CHECK_FALSE(fs::exists(path / "state.b"));
+  CHECK(folder.read().value()->state.round == 1);
+  CHECK(folder.read().value()->warning.empty());
+  flip(path / "state.a", 70);
+  CHECK(contains(folder.set_aside_damaged().value(), "state.a.damaged"));
+  CHECK_FALSE(folder.read().value().has_value());
+  CHECK(folder.set_aside_damaged().value().empty());
+  // A second one that is damaged takes the place of the first.
+  for (const Round round : {Round{3}, Round{4}}) {
+    REQUIRE(folder.write(example(round)).ok());
+  }
+  CHECK(folder.read().value()->state.round == 4);
+  flip(path / "state.a", 70);
+  flip(path / "state.b", 70);
+  const auto both = folder.set_aside_damaged();
+  REQUIRE(both.ok());
+  CHECK(contains(*both, "state.a.damaged; "));
+  CHECK(contains(*both, "state.b.damaged"));
+  // What another version of the program has written is not damaged, and stays.
+  REQUIRE(folder.write(example(5)).ok());
+  const auto written = fs::exists(path / "state.a") ? path / "state.a" : path / "state.b";
+  flip(written, 8);  // the format's number
+  CHECK(folder.set_aside_damaged().value().empty());
+  CHECK(fs::exists(written));
+  CHECK_FALSE(folder.read().ok());
+}
+
 TEST_CASE("a folder belongs to one process at a time, and counts its starts") {
   const Scratch scratch;
   const auto path = (scratch.path() / "state").string();
