@@ -52,20 +52,16 @@ SiteReporter::SiteReporter(const SiteParts& parts, const SiteConnections& connec
       connections_(connections),
       guard_(guard),
       patience_(patience),
-      listener_(std::move(listener)),
+      teller_(parts.site, std::move(listener)),
       started_at_(unix_time()) {}
-
-void SiteReporter::tell(Level level, SiteEvent::Kind kind, std::string text,
-                        std::vector<SiteFigure> figures) const {
-  listener_({level, kind, std::move(text), {}, parts_.site.round(), std::move(figures)});
-}
 
 void SiteReporter::tell_of_budget() {
   if (parts_.gradients.spent() && !std::exchange(told_of_budget_, true)) {
     const auto privacy = *parts_.gradients.privacy();
-    tell(Level::warning, SiteEvent::Kind::budget_spent,
-         "the privacy budget is spent: from now on the site only passes on what others make",
-         {{"privacy_epsilon", privacy.epsilon}, {"privacy_steps", privacy.steps}});
+    teller_.warn(
+        SiteEvent::Kind::budget_spent,
+        "the privacy budget is spent: from now on the site only passes on what others make",
+        {{"privacy_epsilon", privacy.epsilon}, {"privacy_steps", privacy.steps}});
   }
 }
 
@@ -82,7 +78,7 @@ void SiteReporter::tell_of_round() {
     return;
   }
   told_ = Clock::now();
-  listener_(
+  teller_.tell(
       history_.round_event(parts_.site.state(), connections_.peers(), parts_.gradients.loss()));
 }
 
@@ -152,7 +148,7 @@ void SiteReporter::evaluated(const Evaluation& quality) {
 void SiteReporter::export_model() {
   const Status status = write_site_model(parts_);
   if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
-    tell(Level::warning, SiteEvent::Kind::export_failed, status.message());
+    teller_.warn(SiteEvent::Kind::export_failed, status.message());
   } else if (status.ok() && !parts_.options.export_file.empty()) {
     const std::string digest = sha256_hex(std::as_bytes(parts_.site.parameters()));
     if (std::exchange(exported_, digest) != digest) {
