@@ -35,11 +35,12 @@ Status write_site_model(const SiteParts& parts) {
 }  // namespace
 
 SiteListener heard_listener(SiteListener listener, bool by_roster) {
-  if (listener && !by_roster) {
+  listener = heard(std::move(listener));
+  if (!by_roster) {
     return listener;
   }
   return [listener = std::move(listener)](const SiteEvent& event) {
-    if (listener && event.kind != SiteEvent::Kind::trusts_nobody) {
+    if (event.kind != SiteEvent::Kind::trusts_nobody) {
       listener(event);
     }
   };
@@ -58,10 +59,9 @@ SiteReporter::SiteReporter(const SiteParts& parts, const SiteConnections& connec
 void SiteReporter::tell_of_budget() {
   if (parts_.gradients.spent() && !std::exchange(told_of_budget_, true)) {
     const auto privacy = *parts_.gradients.privacy();
-    teller_.warn(
-        SiteEvent::Kind::budget_spent,
-        "the privacy budget is spent: from now on the site only passes on what others make",
-        {{"privacy_epsilon", privacy.epsilon}, {"privacy_steps", privacy.steps}});
+    tell(Level::warning, SiteEvent::Kind::budget_spent,
+         "the privacy budget is spent: from now on the site only passes on what others make",
+         {{"privacy_epsilon", privacy.epsilon}, {"privacy_steps", privacy.steps}});
   }
 }
 
