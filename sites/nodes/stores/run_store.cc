@@ -110,15 +110,17 @@ Status RunStore::restore(std::uint64_t number, Deadline deadline) {
   return claim(run, deadline).status();
 }
 
-Status RunStore::keep(Deadline deadline) {
-  const std::uint64_t before = latest_->number - 1;
-  for (std::uint64_t k = 0; k < std::min(before, kKeptAtOnce); ++k) {
-    kept_ = kept_ % before + 1;
-    if (Status status = restore(kept_, deadline); !status.ok()) {
-      return status;
-    }
+Status RunStore::keep(bool lost, Deadline deadline) {
+  Status status;
+  for (std::uint64_t number = 1; lost && status.ok() && number <= latest_->number; ++number) {
+    status = restore(number, deadline);
   }
-  return {};
+  const std::uint64_t before = latest_->number - 1;
+  for (std::uint64_t k = 0; status.ok() && k < std::min(before, kKeptAtOnce); ++k) {
+    kept_ = kept_ % before + 1;
+    status = restore(kept_, deadline);
+  }
+  return status;
 }
 
 Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline,
@@ -126,17 +128,10 @@ Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline,
   if (latest_) {
     auto there = run_at(latest_->number, deadline);
     if (there && own == latest_->id) {
-      const bool lost = !*there;
-      Status status;
-      // Where the latest one is lost all may be.
-      for (std::uint64_t number = 1; lost && status.ok() && number <= latest_->number; ++number) {
-        status = restore(number, deadline);
-      }
-      status = status.ok() ? keep(deadline) : status;
-      if (!status.ok()) {
+      if (Status status = keep(!*there, deadline); !status.ok()) {
         return status;
       }
-      if (lost) {
+      if (!*there) {
         there = run_at(latest_->number, deadline);
       }
     }

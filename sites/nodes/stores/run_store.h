@@ -85,8 +85,9 @@ class RunStore {
  private:
   /// The run of a number; none: there is none.
   Result<std::optional<StoredRun>> run_at(std::uint64_t number, Deadline deadline);
-  /// Looks for some of the runs up to the latest one, and puts back those that are lost.
-  Status keep(Deadline deadline);
+  /// Looks for some of the runs before the latest one, or where that is `lost` for all, as all may
+  /// be, and puts back those that are.
+  Status keep(bool lost, Deadline deadline);
   /// Puts the run of a number back, if it is lost.
   Status restore(std::uint64_t number, Deadline deadline);
   /// What one of the keys for a run's end has.
