@@ -54,9 +54,9 @@ Status SiteConnections::open(bool disowned) {
   }
   channels_ = std::move(*made);
   links_ = std::make_unique<SiteLinks>(parts_.site, *channels_, *options.security.peers,
-                                       options.rank, options.exchange, teller_.listener());
+                                       options.rank, options.exchange, teller_);
   monitor_ = std::make_unique<PeerMonitor>(parts_.site, *channels_, *links_, options.only_takes,
-                                           parts_.settings, teller_.listener());
+                                           parts_.settings, teller_);
   const std::string address = channels_->address();
   teller_.tell(SiteEvent::Level::info, SiteEvent::Kind::listening,
                address.empty()

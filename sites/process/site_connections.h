@@ -30,8 +30,8 @@ namespace sotto {
 class SiteConnections {
  public:
   /// Connects nothing yet.
-  SiteConnections(SiteParts& parts, SiteListener listener)
-      : parts_(parts), teller_(parts.site, std::move(listener)) {}
+  SiteConnections(SiteParts& parts, SiteTeller teller)
+      : parts_(parts), teller_(std::move(teller)) {}
 
   /// In a run by roster: finds the others, and waits for as many as are wanted; calls `meanwhile`
   /// now and then. One that was told to stop may be called again. Fault::stopped, and as

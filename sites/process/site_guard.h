@@ -17,9 +17,8 @@ namespace sotto {
 
 class SiteGuard {
  public:
-  /// Tells `listener` of what it sees.
-  SiteGuard(sites::Site& site, SiteListener listener)
-      : site_(site), teller_(site, std::move(listener)) {}
+  /// Has `teller` tell of what it sees.
+  SiteGuard(sites::Site& site, SiteTeller teller) : site_(site), teller_(std::move(teller)) {}
 
   /// A step failed like this. True: the model was put back, and the round's steps are to be taken
   /// again; else the trouble is the site's own.

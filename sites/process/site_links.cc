@@ -31,13 +31,13 @@ std::vector<SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank sel
 }
 
 SiteLinks::SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
-                     sites::MixingKind exchange, SiteListener listener)
+                     sites::MixingKind exchange, SiteTeller teller)
     : site_(site),
       channels_(channels),
       list_(list),
       self_(self),
       exchange_(exchange),
-      teller_(site, std::move(listener)),
+      teller_(std::move(teller)),
       version_(list.version()) {
   read_list();
 }

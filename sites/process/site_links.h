@@ -48,9 +48,9 @@ class SiteLinks {
   /// each time, up to 5 minutes, unless it has kept them for much longer than the last pause.
   static constexpr std::chrono::milliseconds kFirstPause{1'000};
 
-  /// Joins `site`, number `self` of `list`, to its peers' `channels`; `listener` hears of links.
+  /// Joins `site`, number `self` of `list`, to its peers' `channels`; `teller` tells of links.
   SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
-            sites::MixingKind exchange, SiteListener listener);
+            sites::MixingKind exchange, SiteTeller teller);
 
   /// Takes in all that has come, waiting for the first of it until `deadline`; then sends what is
   /// due. A fault ends the site: its sockets failed, or a newer process of it runs.

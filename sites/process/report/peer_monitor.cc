@@ -38,14 +38,14 @@ std::optional<std::int64_t> end_of_key(const TrustedPeer* line, std::string_view
 }  // namespace
 
 PeerMonitor::PeerMonitor(const sites::Site& site, const Channels& channels, const SiteLinks& links,
-                         bool observer, std::string settings, SiteListener listener)
+                         bool observer, std::string settings, SiteTeller teller)
     : site_(site),
       channels_(channels),
       links_(links),
       observer_(observer),
       settings_(std::move(settings)),
-      teller_(site, listener),
-      admission_(channels, std::move(listener)) {
+      teller_(teller),
+      admission_(channels, std::move(teller)) {
   follow_list();
 }
 
@@ -101,7 +101,7 @@ void PeerMonitor::look() {
   if (look_due_.expired()) {
     look_due_ = Deadline::after(kLookEvery);
     look_at_channels();
-    admission_.look(site_.round());
+    admission_.look();
   }
 }
 

@@ -34,7 +34,7 @@ class PeerMonitor {
   /// `settings` are the site's own (SiteSetup). `observer`: the site sends nothing, so that edges
   /// along which it would only send are not named.
   PeerMonitor(const sites::Site& site, const Channels& channels, const SiteLinks& links,
-              bool observer, std::string settings, SiteListener listener);
+              bool observer, std::string settings, SiteTeller teller);
 
   /// Tells what has changed since the last call.
   void look();

@@ -48,12 +48,12 @@ SiteListener heard_listener(SiteListener listener, bool by_roster) {
 
 SiteReporter::SiteReporter(const SiteParts& parts, const SiteConnections& connections,
                            const SiteGuard& guard, const sites::Patience& patience,
-                           SiteListener listener)
+                           SiteTeller teller)
     : parts_(parts),
       connections_(connections),
       guard_(guard),
       patience_(patience),
-      teller_(parts.site, std::move(listener)),
+      teller_(std::move(teller)),
       started_at_(unix_time()) {}
 
 void SiteReporter::tell_of_budget() {

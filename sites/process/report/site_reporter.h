@@ -29,9 +29,9 @@ SiteListener heard_listener(SiteListener listener, bool by_roster);
 
 class SiteReporter {
  public:
-  /// Tells `listener` of events.
+  /// Has `teller` tell of events.
   SiteReporter(const SiteParts& parts, const SiteConnections& connections, const SiteGuard& guard,
-               const sites::Patience& patience, SiteListener listener);
+               const sites::Patience& patience, SiteTeller teller);
 
   /// Tells an event, with the site's round.
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,

@@ -34,12 +34,9 @@ class SiteTeller {
     tell(SiteEvent::Level::warning, kind, std::move(text), std::move(peer), std::move(figures));
   }
 
-  /// The listener.
-  const SiteListener& listener() const { return listener_; }
-
  private:
   const sites::Site& site_;
-  const SiteListener listener_;
+  SiteListener listener_;
 };
 
 }  // namespace sotto
