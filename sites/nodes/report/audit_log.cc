@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/base/write_all.h>
@@ -24,8 +25,6 @@
 
 namespace sotto {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Status failed(std::string_view what) {
   return {Fault::io, fmt::format("the audit file {}: {}", what, std::strerror(errno))};

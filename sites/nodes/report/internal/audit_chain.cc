@@ -8,14 +8,13 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/input_file.h>
+#include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
 #include <sotto/sites/nodes/report/audit_log.h>
 
 namespace sotto {
 namespace internal {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostDepth = 4;
 
