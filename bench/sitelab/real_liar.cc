@@ -91,7 +91,7 @@ class Liar {
     channels_.emplace(open_channels(site_options_, site_->max_message_bytes()), lie_,
                       parameters_.size(), site_options_.compressor, plan.exchange, options.seed);
     links_.emplace(*site_, *channels_, *site_options_.security.peers, site_options_.rank,
-                   site_options_.exchange, [](const SiteEvent&) {});
+                   site_options_.exchange, SiteTeller(*site_, [](const SiteEvent&) {}));
   }
 
   Status lie() {

@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/enum_reader.h>
 
 #include "../internal/address/tcp.h"
 #include "../internal/backends.h"
@@ -101,16 +102,14 @@ Status control_fault(std::string_view doing) {
 /// The notice in these bytes; nothing for bytes that are none.
 std::optional<Notice> parse_notice(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
-  const auto kind = in.read<std::uint32_t>();
-  Notice notice;
-  notice.kind = static_cast<Notice::Kind>(kind);
+  using Kind = Notice::Kind;
+  const auto kind = read_enum<Kind, std::uint32_t>(in, Kind::leaving, Kind::frame);
+  Notice notice{.kind = kind.value_or(Kind::leaving)};
   notice.cause = in.read<Rank>();
   notice.counts.sent = in.read<std::uint64_t>();
   notice.counts.received = in.read<std::uint64_t>();
   notice.bytes = in.read<std::uint64_t>();
-  const bool known = kind >= static_cast<std::uint32_t>(Notice::Kind::leaving) &&
-                     kind <= static_cast<std::uint32_t>(Notice::Kind::frame);
-  return in.finished() && known ? std::optional(notice) : std::nullopt;
+  return in.finished() && kind ? std::optional(notice) : std::nullopt;
 }
 
 }  // namespace

@@ -5,15 +5,15 @@
 namespace sotto::sites {
 
 std::optional<std::size_t> Leaving::hand_over() {
-  if (mass_ == nullptr || self_.phase == RoundPhase::waiting || self_.outdated ||
-      bequest_.given()) {
+  const bool moves_mass = self_.setup.exchange == MixingKind::push_sum;
+  if (!moves_mass || self_.phase == RoundPhase::waiting || self_.outdated || bequest_.given()) {
     return std::nullopt;
   }
   const std::optional<std::size_t> heir = choose_heir(peers_, self_.round, self_.setup.window);
   if (!heir) {
     return std::nullopt;
   }
-  const LastParcel last = mass_->hand_over();
+  const LastParcel last = mixing_.hand_over();
   self_.round = self_.offered = self_.round + 1;
   const Sequence number = peers_[*heir].out.push(
       {.round = self_.offered, .mass = last.mass, .payload = last.payload}, false);
@@ -27,7 +27,7 @@ Status Leaving::begins_anew(const Neighbour& peer) {
   if (gift == nullptr) {
     return {};
   }
-  if (Status status = mass_->take_back(*gift->payload); !status.ok()) {
+  if (Status status = mixing_.take_back(*gift->payload); !status.ok()) {
     return self_.here(status);
   }
   self_.written_off -= gift->mass;  // it is in what is written off as the peer is met

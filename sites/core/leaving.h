@@ -8,7 +8,7 @@
 
 #include <sotto/base/status.h>
 #include <sotto/sites/core/bequest.h>
-#include <sotto/sites/core/mixing/mass_flow.h>
+#include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/neighbours.h>
 #include <sotto/sites/core/site_self.h>
 
@@ -16,9 +16,9 @@ namespace sotto::sites {
 
 class Leaving {
  public:
-  /// All outlive the object; `mass` is null where no mass moves.
-  Leaving(SiteSelf& self, Neighbours& peers, MassFlow* mass)
-      : self_(self), peers_(peers), mass_(mass) {}
+  /// All outlive the object.
+  Leaving(SiteSelf& self, Neighbours& peers, Mixing& mixing)
+      : self_(self), peers_(peers), mixing_(mixing) {}
 
   /// What was given, and whether it came.
   const Bequest& bequest() const { return bequest_; }
@@ -34,7 +34,7 @@ class Leaving {
  private:
   SiteSelf& self_;
   Neighbours& peers_;
-  MassFlow* mass_;
+  Mixing& mixing_;
   Bequest bequest_;
 };
 

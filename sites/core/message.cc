@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/enum_reader.h>
 #include <sotto/base/error.h>
 
 namespace sotto::sites {
@@ -84,16 +85,16 @@ Result<Message> parse_hello(ByteReader& in) {
 }
 
 Result<Message> parse_refusal(ByteReader& in) {
-  const auto reason = in.read<std::uint8_t>();
+  const auto reason = read_enum(in, RefusalReason::other_settings, RefusalReason::broke_rule);
   const auto raw = in.take(in.remaining());
-  if (in.failed() || reason < 1 || reason > 4 || raw.size() > kMostText) {
+  if (!reason || raw.size() > kMostText) {
     return malformed("a refusal with an unknown reason or too long a text");
   }
   const std::string text(reinterpret_cast<const char*>(raw.data()), raw.size());
   if (printable(text) != text) {
     return malformed("a refusal whose text is not printable");
   }
-  return Message(Refusal{static_cast<RefusalReason>(reason), text});
+  return Message(Refusal{*reason, text});
 }
 
 Result<Message> parse_model(ByteReader& in, std::size_t dimension) {

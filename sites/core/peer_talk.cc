@@ -78,13 +78,13 @@ Status PeerTalk::take(std::size_t peer, const Hello& hello) {
 Status PeerTalk::meet(std::size_t peer, const Hello& hello, Verdict verdict) {
   Neighbour& from = peers_[peer];
   if (verdict == Verdict::newcomer) {
-    mixing_.model->forget(peer);
+    mixing_.forget(peer);
     if (Status status = leaving_.begins_anew(from); !status.ok()) {
       return status;
     }
   }
-  if (mixing_.mass != nullptr && hello.life > from.known.life) {
-    mixing_.mass->comes_back(peer);
+  if (hello.life > from.known.life) {
+    mixing_.comes_back(peer);
   }
   self_.written_off += from.meet(hello, verdict, self_.incarnation);
   from.lead.meet(pace_of(self_).behind(from), self_.setup.window);
@@ -101,8 +101,7 @@ void PeerTalk::answer(std::size_t peer, bool wants_model) {
     outbox_.send(peer, encode(SumKey{.incarnation = self_.incarnation, .key = sum->public_key()}));
   }
   if (wants_model && self_.trained && to.told()) {
-    const std::span<const float> z =
-        mixing_.mean == nullptr ? self_.setup.parameters : mixing_.mean->model_for_newcomers();
+    const std::span<const float> z = mixing_.model_for_newcomers();
     outbox_.send(peer, encode(Model{.incarnation = self_.incarnation,
                                     .round = self_.offered,
                                     .values = {z.begin(), z.end()}}));
@@ -130,7 +129,7 @@ Status PeerTalk::take(std::size_t peer, const Parcel& parcel, const SharedBytes&
   if (!from.heard()) {
     return offence(peer, Fault::unexpected, "a parcel from one that is not heard");
   }
-  if (Status status = mixing_.model->check_payload(parcel.payload); !status.ok()) {
+  if (Status status = mixing_.check_payload(parcel.payload); !status.ok()) {
     return offence(peer, status.fault(), status.message());
   }
   switch (from.in.arrive(parcel, message, self_.setup.window)) {
@@ -261,8 +260,7 @@ void PeerTalk::confirm(std::size_t peer) {
                                     .applied = to.in.durable(),
                                     .round = self_.offered,
                                     .own_steps = self_.planned,
-                                    .wants_whole = mixing_.copies != nullptr &&
-                                                   mixing_.copies->wants_whole(peer)}));
+                                    .wants_whole = mixing_.wants_whole(peer)}));
 }
 
 void PeerTalk::ask(Unmask question, std::span<const std::size_t> members) {

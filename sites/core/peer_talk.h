@@ -15,7 +15,7 @@
 #include <sotto/sites/core/handshake.h>
 #include <sotto/sites/core/leaving.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing/site_mixing.h>
+#include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/neighbours.h>
 #include <sotto/sites/core/offered_models.h>
 #include <sotto/sites/core/outbox.h>
@@ -27,7 +27,7 @@ class PeerTalk {
  public:
   /// The parts of a site of which its peers ask, and which hear of what they say: all outlive the
   /// object.
-  PeerTalk(SiteSelf& self, Neighbours& peers, SiteMixing& mixing, OfferedModels& models,
+  PeerTalk(SiteSelf& self, Neighbours& peers, Mixing& mixing, OfferedModels& models,
            Leaving& leaving)
       : self_(self), peers_(peers), mixing_(mixing), models_(models), leaving_(leaving) {}
 
@@ -77,7 +77,7 @@ class PeerTalk {
 
   SiteSelf& self_;
   Neighbours& peers_;
-  SiteMixing& mixing_;
+  Mixing& mixing_;
   OfferedModels& models_;
   Leaving& leaving_;
   Outbox outbox_;

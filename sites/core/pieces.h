@@ -7,7 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <span>
 
+#include <sotto/base/shared_flag.h>
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
 
 namespace sotto::sites {
@@ -21,6 +26,22 @@ bool by_piece(const Ops& ops, std::size_t size, const Work& work) {
     all = work(first, std::min(ops.piece(), size - first)) && all;
   }
   return all;
+}
+
+/// Shows the sum of the terms, decoded, to take(first, sum) as Compressor::decode_sum does. Whether
+/// all calls returned true; a fault of the encoding, before the first one.
+template <typename Take>
+Result<bool> decode_by_piece(const Compressor& compressor, std::span<const Compressor::Term> terms,
+                             std::span<float> room, const Take& take) {
+  SharedFlag failed;
+  const auto visit = [&](std::size_t first, std::span<const float> sum) {
+    if (!take(first, sum)) {
+      failed.raise();
+    }
+  };
+  std::size_t refused = 0;
+  const Status status = compressor.decode_sum(terms, room, std::cref(visit), refused);
+  return status.ok() ? Result<bool>(!failed.raised()) : status;
 }
 
 /// Σ term(k) over k < size in double precision, always in one order: a sum for each of eight lanes,

@@ -21,7 +21,7 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
           .purpose = Purpose::quantize};
 }
 
-SiteMixing mixing_of(SiteSetup& setup) {
+std::unique_ptr<Mixing> mixing_of(SiteSetup& setup) {
   admit(setup);
   return make_mixing(setup);
 }
@@ -41,8 +41,8 @@ Site::Site(SiteSetup setup)
     : mixing_(mixing_of(setup)),
       self_(self_of(std::move(setup))),
       beginning_(self_.setup.rounds),
-      leaving_(self_, peers_, mixing_.mass),
-      talk_(self_, peers_, mixing_, models_, leaving_) {
+      leaving_(self_, peers_, *mixing_),
+      talk_(self_, peers_, *mixing_, models_, leaving_) {
   if (self_.setup.outer_step_rule && !self_.setup.observer) {
     outer_.emplace(*self_.setup.outer_step_rule, self_.setup.layout, self_.setup.parameters.size(),
                    *self_.setup.ops);
@@ -68,8 +68,8 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
   const Neighbours::Moves moves = peers_.update(list);
   beginning_.rearrange(moves.to);
   models_.rearrange(moves.to);
-  mixing_.model->rearrange(moves.from);
-  if (SecureSum* sum = mixing_.sum(); sum != nullptr) {
+  mixing_->rearrange(moves.from);
+  if (SecureSum* sum = mixing_->sum(); sum != nullptr) {
     std::vector<std::string> names;
     for (const SitePeer& entry : list) {
       names.push_back(entry.name);
@@ -85,7 +85,7 @@ Status Site::step(std::span<const float> gradient) {
   check(self_.phase == RoundPhase::training, "a site steps between try_begin and offer");
   check(gradient.size() == self_.setup.parameters.size(), "a gradient has the model's dimension");
   const Round number = self_.round * self_.setup.communication_interval + steps_;
-  if (Status status = mixing_.model->step(number, gradient); !status.ok()) {
+  if (Status status = mixing_->step(number, gradient); !status.ok()) {
     return self_.here(status);
   }
   ++steps_;
@@ -115,8 +115,8 @@ Status Site::offer() {
       to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
   }
-  if (Status status = mixing_.model->offer(
-          rounding_key(self_.setup.seed, self_.incarnation, self_.round), peers_.tells(), to);
+  if (Status status = mixing_->offer(rounding_key(self_.setup.seed, self_.incarnation, self_.round),
+                                     peers_.tells(), to);
       !status.ok()) {
     return self_.here(status);
   }
@@ -151,11 +151,11 @@ Status Site::weigh_steps() {
     }
   }
   const double factor = sum / sites / static_cast<double>(self_.planned);
-  return factor == 1 ? Status() : mixing_.model->stretch(static_cast<float>(factor));
+  return factor == 1 ? Status() : mixing_->stretch(static_cast<float>(factor));
 }
 
 bool Site::ask_for_sum() {
-  SecureSum* sum = mixing_.sum();
+  SecureSum* sum = mixing_->sum();
   if (sum == nullptr || self_.phase != RoundPhase::offered || sum_round_.asked() ||
       self_.outdated) {
     return false;
@@ -175,7 +175,7 @@ bool Site::ask_for_sum() {
 
 std::vector<std::size_t> Site::awaited() const {
   if (sum_round_.asked()) {
-    return SumRound::awaited(peers_, mixing_.sum()->owed());
+    return SumRound::awaited(peers_, mixing_->sum()->owed());
   }
   std::vector<std::size_t> awaited;
   const SumHope hope = self_.phase == RoundPhase::offered ? hope_of_sum() : SumHope::enough;
@@ -203,7 +203,7 @@ Status Site::collect() {
     return {};
   }
   if (sum_round_.asked()) {
-    sum_round_.end(peers_, mixing_.sum()->owed());
+    sum_round_.end(peers_, mixing_->sum()->owed());
   } else {
     begin_intake();
   }
@@ -212,24 +212,24 @@ Status Site::collect() {
     take_in(k);
     if (peers_[k].heard() && !peers_[k].draining) {
       // In gossip trust goes both ways: one that does not hear this site would lead it for ever.
-      const bool one_sided = mixing_.copies != nullptr && !peers_[k].told();
+      const bool one_sided = self_.setup.exchange == MixingKind::gossip && !peers_[k].told();
       mixed.push_back({.peer = k,
                        .degree = peers_[k].channel.degree,
                        .barred = one_sided || peers_[k].credit(self_.round) != Credit::whole,
                        .part = peers_[k].part});
     }
   }
-  if (Status status = mixing_.model->mix(peers_.size(), mixed); !status.ok()) {
+  if (Status status = mixing_->mix(peers_.size(), mixed); !status.ok()) {
     return self_.here(status);
   }
   const bool weighs = self_.setup.exchange == MixingKind::push_sum && !self_.setup.observer;
   conduct_.end_intake(peers_, mixed,
                       {.offered = self_.offered,
-                       .mass = weighs ? std::optional(mixing_.model->mass()) : std::nullopt,
+                       .mass = weighs ? std::optional(mixing_->mass()) : std::nullopt,
                        .least_mass = self_.setup.mass.least,
-                       .share = weighs ? mixing_.mass->stepsize() : 1});
+                       .share = weighs ? mixing_->stepsize() : 1});
   step_outside();
-  settled_mass_ = mixing_.model->mass();
+  settled_mass_ = mixing_->mass();
   self_.round = next_round();
   self_.phase = RoundPhase::training;
   return {};
@@ -240,7 +240,7 @@ void Site::step_outside() {
     return;
   }
   const auto next = outer_->step(self_.round, self_.setup.parameters);
-  if (!next.empty() && mixing_.model->move_to(next).ok()) {
+  if (!next.empty() && mixing_->move_to(next).ok()) {
     outer_->arrived(self_.setup.parameters);
   } else {
     outer_->begin(self_.setup.parameters);  // neighbours must not end this site
@@ -248,7 +248,7 @@ void Site::step_outside() {
 }
 
 void Site::keep_model() {
-  mixing_.model->keep();
+  mixing_->keep();
   if (outer_) {
     outer_->keep();
   }
@@ -258,7 +258,7 @@ void Site::begin_intake() {
   keep_model();
   // Where sites sum in secret one sends nothing as long as it has not met all others, as this site
   // may not have either.
-  const bool all_send = mixing_.sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
+  const bool all_send = mixing_->sum() == nullptr || std::ranges::all_of(peers_, &Neighbour::up);
   const bool timed = self_.setup.newcomer_s > 0 && time_.lasted > 0;
   conduct_.begin_intake(
       peers_, pace_of(self_),
@@ -273,19 +273,19 @@ std::optional<std::vector<Suspect>> Site::put_back() {
   if (!conduct_.influenced()) {
     return std::nullopt;
   }
-  const Status status = mixing_.model->put_back();
+  const Status status = mixing_->put_back();
   check(status.ok(), "what was kept can be put back");
   if (outer_) {
     outer_->put_back();
   }
   const bool at_once = std::exchange(steps_, 0) == 0;
-  return conduct_.put_back(peers_, self_.round, mixing_.model->longest_step(), at_once);
+  return conduct_.put_back(peers_, self_.round, mixing_->longest_step(), at_once);
 }
 
 bool Site::due(const Neighbour& from, Round round) const {
   // In step, a peer is at most one round ahead, and what it sent for the next round waits. One that
   // has not waited for us is not waited for.
-  if (mixing_.sum() != nullptr) {
+  if (mixing_->sum() != nullptr) {
     // A sum is of one round. The parcels of a peer that has run far ahead will never be in one.
     return round <= self_.offered || round > self_.offered + self_.setup.window;
   }
@@ -305,8 +305,8 @@ void Site::take_in(std::size_t peer) {
   const double part = from.freshness.part(now, self_.setup.pull.fresh_of(self_.setup.exchange));
   while (!from.in.pending().empty() && due(from, from.in.pending().front().round)) {
     const Round theirs = from.in.pending().front().round;
-    const auto taken = mixing_.model->take_in(peer, from.in.pending().front().payload,
-                                              {.credit = from.credit(self_.round), .part = part});
+    const auto taken = mixing_->take_in(peer, from.in.pending().front().payload,
+                                        {.credit = from.credit(self_.round), .part = part});
     if (!taken) {
       from.in.drop_pending();
       // The fault is told by the peer's state.
@@ -322,15 +322,15 @@ void Site::take_in(std::size_t peer) {
 }
 
 SumHope Site::hope_of_sum() const {
-  const SecureSum* sum = mixing_.sum();
+  const SecureSum* sum = mixing_->sum();
   return sum == nullptr ? SumHope::enough : sum_hope(peers_, self_.offered, sum->least_members());
 }
 
 Round Site::next_round() const {
-  const SecureSum* sum = mixing_.sum();
+  const SecureSum* sum = mixing_->sum();
   return sum == nullptr ? self_.offered
                         : round_after(peers_, self_.offered, sum->least_members(),
-                                      mixing_.mean->counts().lost_in_a_row, self_.setup.rounds);
+                                      mixing_->counts().lost_in_a_row, self_.setup.rounds);
 }
 
 bool Site::hand_over() {
@@ -345,45 +345,40 @@ bool Site::hand_over() {
 // What it is.
 
 SiteState Site::state() const {
-  const MassBalance balance = mixing_.mass == nullptr ? MassBalance() : mixing_.mass->balance();
-  return {
-      .round = self_.round,
-      .incarnation = self_.incarnation,
-      .life = self_.setup.life,
-      .has_model = self_.trained,
-      .own_steps = self_.planned,
-      .mass = mixing_.model->mass(),
-      .settled_mass = self_.phase == RoundPhase::offered ? settled_mass_ : mixing_.model->mass(),
-      .minted = self_.minted,
-      .written_off = self_.written_off,
-      .undelivered = leaving_.bequest().undelivered(peers_),
-      .raised = balance.raised,
-      .lowered = balance.lowered,
-      .drained = conduct_.drained(),
-      .longest_step = mixing_.model->longest_step(),
-      .version = version({}),
-      .resets = self_.resets,
-      .giver = beginning_.began_by(),
-      .round_said_by = beginning_.said_by(),
-      .sums = mixing_.mean == nullptr ? SumCounts() : mixing_.mean->counts()};
-}
-
-std::uint64_t Site::version(std::optional<std::size_t> peer) const {
-  return mixing_.copies == nullptr ? 0 : mixing_.copies->version(peer);
+  const MassBalance balance = mixing_->balance();
+  return {.round = self_.round,
+          .incarnation = self_.incarnation,
+          .life = self_.setup.life,
+          .has_model = self_.trained,
+          .own_steps = self_.planned,
+          .mass = mixing_->mass(),
+          .settled_mass = self_.phase == RoundPhase::offered ? settled_mass_ : mixing_->mass(),
+          .minted = self_.minted,
+          .written_off = self_.written_off,
+          .undelivered = leaving_.bequest().undelivered(peers_),
+          .raised = balance.raised,
+          .lowered = balance.lowered,
+          .drained = conduct_.drained(),
+          .longest_step = mixing_->longest_step(),
+          .version = mixing_->version({}),
+          .resets = self_.resets,
+          .giver = beginning_.began_by(),
+          .round_said_by = beginning_.said_by(),
+          .sums = mixing_->counts()};
 }
 
 std::vector<PeerState> Site::peers() const {
   std::vector<PeerState> states;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     states.push_back(peers_[k].state());
-    states.back().version = version(k);
+    states.back().version = mixing_->version(k);
     states.back().barred = peers_[k].barred(self_.round);
   }
   return states;
 }
 
 std::size_t Site::max_message_bytes() const {
-  return sites::max_message_bytes(self_.setup.parameters.size(), mixing_.model->max_payload());
+  return sites::max_message_bytes(self_.setup.parameters.size(), mixing_->max_payload());
 }
 
 }  // namespace sotto::sites

@@ -47,7 +47,7 @@
 #include <sotto/sites/core/conduct/conduct.h>
 #include <sotto/sites/core/leaving.h>
 #include <sotto/sites/core/message.h>
-#include <sotto/sites/core/mixing/site_mixing.h>
+#include <sotto/sites/core/mixing/make_mixing.h>
 #include <sotto/sites/core/neighbours.h>
 #include <sotto/sites/core/offered_models.h>
 #include <sotto/sites/core/outbox.h>
@@ -170,7 +170,7 @@ class Site final {
   /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
   /// none. Copies of one incarnation and version are equal, bit for bit.
   std::span<const float> public_copy(std::optional<std::size_t> peer) const {
-    return mixing_.copies == nullptr ? std::span<const float>() : mixing_.copies->public_copy(peer);
+    return mixing_->public_copy(peer);
   }
 
   /// The whole state, parameters included. Allowed at any time but between step and offer.
@@ -207,8 +207,6 @@ class Site final {
   Round next_round() const;
   /// Keeps the model, for put_back.
   void keep_model();
-  /// The version of the public copy; 0: there is none.
-  std::uint64_t version(std::optional<std::size_t> peer) const;
   /// The outer step rule takes what the round made of the model.
   void step_outside();
   /// The round's parcels are about to be taken in.
@@ -217,7 +215,7 @@ class Site final {
   Status load_self(ByteReader& in);
   Status load_peers(ByteReader& in);
 
-  SiteMixing mixing_;
+  std::unique_ptr<Mixing> mixing_;
   std::optional<OuterStep> outer_;  ///< none: what was mixed is the model
   SiteSelf self_;
   Neighbours peers_;

@@ -17,7 +17,7 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap 
 /// Throws Error for names that cannot be, or one-sided trust with gossip.
 void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind);
 
-/// Throws Error as the constructor of Site, but for what make_mixing finds out (site_mixing.h).
+/// Throws Error as the constructor of Site, but for what make_mixing finds out (make_mixing.h).
 void admit(const SiteSetup& setup);
 
 }  // namespace sotto::sites

@@ -65,7 +65,7 @@ void Site::take_over_model() {
 }
 
 void Site::begin() {
-  mixing_.model->begin();
+  mixing_->begin();
   if (outer_) {
     outer_->begin(self_.setup.parameters);
   }
@@ -84,9 +84,9 @@ void Site::give_up() {
   self_.past.add({self_.incarnation, self_.setup.life});
   self_.incarnation = self_.setup.incarnation;
   ++self_.resets;
-  mixing_.model->give_up();
+  mixing_->give_up();
   for (std::size_t k = 0; k < peers_.size(); ++k) {
-    mixing_.model->forget(k);
+    mixing_->forget(k);
     talk_.close(k);
     // What still comes on its channel is about the incarnation that is gone.
     peers_[k].hang_up();

@@ -39,7 +39,7 @@ void Site::save(ByteBuffer& out) const {
   out.append(self_.setup.agreement);
   out.write(std::uint64_t{self_.setup.parameters.size()});
   self_.save(out);
-  mixing_.model->save(out);
+  mixing_->save(out);
   if (outer_) {
     outer_->save(out);
   }
@@ -47,9 +47,7 @@ void Site::save(ByteBuffer& out) const {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     out.write_string(peers_[k].entry.name);
     peers_[k].save(out);
-    if (mixing_.copies != nullptr) {
-      mixing_.copies->save_peer(k, out);
-    }
+    mixing_->save_peer(k, out);
   }
   peers_.save_former(out);
 }
@@ -58,7 +56,7 @@ Status Site::load(ByteReader& in) {
   check(self_.phase == RoundPhase::waiting && !self_.loaded, "a site loads before anything else");
   Status status = load_self(in);
   if (status.ok()) {
-    status = mixing_.model->load(in);
+    status = mixing_->load(in);
   }
   if (status.ok() && outer_) {
     status = outer_->load(in);
@@ -66,7 +64,7 @@ Status Site::load(ByteReader& in) {
   if (status.ok()) {
     status = load_peers(in);
   }
-  if (status.ok() && (self_.phase == RoundPhase::waiting) != (mixing_.model->mass() == 0)) {
+  if (status.ok() && (self_.phase == RoundPhase::waiting) != (mixing_->mass() == 0)) {
     status = {Fault::malformed, "checkpoint has mass without a model, or a model without mass"};
   }
   self_.loaded = true;
@@ -100,17 +98,16 @@ Status Site::load_peers(ByteReader& in) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
   for (std::uint32_t k = 0; k < count; ++k) {
-    if (Status status = peers_.load_next(in, self_.setup.window, mixing_.model->max_payload());
+    if (Status status = peers_.load_next(in, self_.setup.window, mixing_->max_payload());
         !status.ok()) {
       return status;
     }
-    mixing_.model->rearrange(places(peers_.size()));
-    Status status = mixing_.copies == nullptr ? Status() : mixing_.copies->load_peer(k, in);
-    if (!status.ok()) {
+    mixing_->rearrange(places(peers_.size()));
+    if (Status status = mixing_->load_peer(k, in); !status.ok()) {
       return status.with_context(peers_[k].entry.name);
     }
   }
-  if (Status status = peers_.load_former(in, self_.setup.window, mixing_.model->max_payload());
+  if (Status status = peers_.load_former(in, self_.setup.window, mixing_->max_payload());
       !status.ok()) {
     return status;
   }

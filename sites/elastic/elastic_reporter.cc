@@ -61,14 +61,12 @@ ElasticReporter::ElasticReporter(const ElasticOptions& options, std::string sett
       settings_(std::move(settings)),
       dimension_(dimension),
       connections_(connections),
-      listener_(std::move(listener)),
+      listener_(heard(std::move(listener))),
       started_at_(unix_time()),
       loss_(std::numeric_limits<double>::quiet_NaN()) {}
 
 void ElasticReporter::tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text) const {
-  if (listener_) {
-    listener_({level, kind, std::move(text), {}, step_, {}});
-  }
+  listener_({level, kind, std::move(text), {}, step_, {}});
 }
 
 bool ElasticReporter::tell_of_epoch(const EpochMember& member) {
@@ -115,9 +113,7 @@ void ElasticReporter::tell_of_step(const EpochMember& member) {
   }
   event.text += history_.text();
   event.figures = history_.with_figures(std::move(event.figures));
-  if (listener_) {
-    listener_(event);
-  }
+  listener_(event);
 }
 
 ElasticWait ElasticReporter::wait_now(const EpochMember* member, const NodeSight& sight) const {
@@ -139,7 +135,7 @@ void ElasticReporter::tell_of_wait(const EpochMember* member, const NodeSight& s
   looked_ = Clock::now();
   wait_ = wait_now(member, sight);
   const auto time = std::chrono::duration_cast<ElasticWaitWatch::Time>(looked_ - began_);
-  if (auto event = watch_.follow(wait_, time); event && listener_) {
+  if (auto event = watch_.follow(wait_, time)) {
     event->round = step_;
     listener_(*event);
   }
@@ -161,23 +157,21 @@ void ElasticReporter::note(const sites::PutOutUnequal& unequal) {
       : unequal.own ? "this node does not come back, as it has taken the state anew before, or "
                       "leaves"
                     : "the others go on without it, and no step is lost";
-  if (listener_) {
-    listener_({.level = SiteEvent::Level::error,
-               .kind = SiteEvent::Kind::node_unequal,
-               .text = fmt::format("{}: the model or the mean of step {} was not that of more than "
-                                   "half of the members; {}. Test processor and memory of that "
-                                   "machine, and compare its build of sotto and its settings with "
-                                   "the others'",
-                                   fmt::join(names, ", "), unequal.step + 1, then),
-               .peer = names.front(),
-               .round = step_});
-  }
+  listener_({.level = SiteEvent::Level::error,
+             .kind = SiteEvent::Kind::node_unequal,
+             .text = fmt::format("{}: the model or the mean of step {} was not that of more than "
+                                 "half of the members; {}. Test processor and memory of that "
+                                 "machine, and compare its build of sotto and its settings with "
+                                 "the others'",
+                                 fmt::join(names, ", "), unequal.step + 1, then),
+             .peer = names.front(),
+             .round = step_});
 }
 
 void ElasticReporter::tell_of_left_out() {
   const bool lately =
       left_out_told_ != Clock::time_point() && Clock::now() - left_out_told_ < kTellLeftOutAgain;
-  if (untold_.counts.empty() || lately || !listener_) {
+  if (untold_.counts.empty() || lately) {
     return;
   }
   left_out_told_ = Clock::now();

@@ -39,12 +39,10 @@ Result<SiteResult> run_elastic(const ElasticOptions& options, Task& task,
   }
   if (!status.ok()) {
     if (node.report().phase != SitePhase::failed && listener) {
-      listener({SiteEvent::Level::error,
-                SiteEvent::Kind::failed,
-                status.message(),
-                {},
-                node.round(),
-                {}});
+      listener({.level = SiteEvent::Level::error,
+                .kind = SiteEvent::Kind::failed,
+                .text = status.message(),
+                .round = node.round()});
     }
     return status;
   }

@@ -25,7 +25,7 @@ std::string votes_file(const SiteFolder& folder) { return votes_file(folder.path
 std::string end_file(const SiteFolder& folder) { return folder.path() + "/end"; }
 
 /// How the run ended; none: there is no file, or none that is whole.
-std::optional<RunEnd> read_end(const SiteFolder& folder) {
+std::optional<RunEnd> end_in(const SiteFolder& folder) {
   std::error_code code;
   if (!std::filesystem::exists(end_file(folder), code)) {
     return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<RunEnd> read_end(const SiteFolder& folder) {
     throw Error("state", bytes.status().message());
   }
   ByteReader in(*bytes);
-  const RunEnd end{.steps = in.read<Round>(), .all_left = in.read<std::uint8_t>() != 0};
+  const RunEnd end = read_end(in);
   const std::size_t covered = bytes->size() - in.remaining();
   const auto digest = in.read<std::uint64_t>();
   const bool whole = in.finished() && xxh3(std::span(*bytes).first(covered)) == digest;
@@ -89,7 +89,7 @@ FoundingVotes::FoundingVotes(const std::string& folder, std::string name)
                                      folder_->path(), owner, name_));
   }
   found_.assign(votes.begin(), votes.end());
-  end_ = read_end(*folder_);
+  end_ = end_in(*folder_);
 }
 
 Status FoundingVotes::note(const RunEnd& end) const {
@@ -98,8 +98,7 @@ Status FoundingVotes::note(const RunEnd& end) const {
     return {};
   }
   ByteBuffer out;
-  out.write(end.steps);
-  out.write(static_cast<std::uint8_t>(end.all_left ? 1 : 0));
+  write_end(end, out);
   out.write(xxh3(out.bytes()));
   return write_durably(end_file(*folder_), out.bytes(), FileReaders::owner);
 }

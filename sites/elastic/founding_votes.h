@@ -12,18 +12,11 @@
 #include <string>
 #include <vector>
 
-#include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/sites/nodes/run_end.h>
 #include <sotto/sites/nodes/state/site_folder.h>
 
 namespace sotto {
-
-/// How a run ended for the node that began it.
-struct RunEnd {
-  Round steps = 0;        ///< steps that it had made
-  bool all_left = false;  ///< no node of it was left
-  auto operator<=>(const RunEnd&) const = default;
-};
 
 /// The name of the node whose votes a folder has; empty: it has none, or none that can be read.
 std::string name_of_votes(const std::string& folder);

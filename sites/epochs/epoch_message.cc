@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/enum_reader.h>
 #include <sotto/base/text.h>
 
 namespace sotto::sites {
@@ -208,17 +209,18 @@ void write_body(const PartMessage& part, ByteBuffer& out) {
 }
 
 bool read_body(MessageReader& in, PartMessage& part) {
-  const auto standing = in.read<std::uint8_t>();
-  part.standing = static_cast<PartMessage::Standing>(standing);
+  using Standing = PartMessage::Standing;
+  const auto standing = read_enum(in, Standing::made, Standing::held);
   part.step = in.read<Round>();
   part.digest = read_pair(in);
   part.parts = in.read<std::uint16_t>();
   part.part = in.read<std::uint16_t>();
   const auto number = in.read<std::uint16_t>();
-  if (in.failed() || standing > 1 || part.step > kMostCount || part.parts > kMostEpochMembers ||
+  if (in.failed() || !standing || part.step > kMostCount || part.parts > kMostEpochMembers ||
       part.part >= part.parts || number == 0 || number > part.parts) {
     return false;
   }
+  part.standing = *standing;
   part.who.resize(number);
   if (!in.read_into(std::span(part.who)) || part.who.back() >= part.parts ||
       std::ranges::adjacent_find(part.who, std::greater_equal()) != part.who.end()) {

@@ -10,8 +10,6 @@
 namespace sotto {
 namespace {
 
-using Level = SiteEvent::Level;
-
 SiteEvent::Kind kind_of(PeersNews::Kind kind) {
   switch (kind) {
     case PeersNews::Kind::changed:
@@ -56,15 +54,16 @@ Status SiteConnections::open(bool disowned) {
   }
   channels_ = std::move(*made);
   links_ = std::make_unique<SiteLinks>(parts_.site, *channels_, *options.security.peers,
-                                       options.rank, options.exchange, listener_);
+                                       options.rank, options.exchange, teller_);
   monitor_ = std::make_unique<PeerMonitor>(parts_.site, *channels_, *links_, options.only_takes,
-                                           parts_.settings, listener_);
+                                           parts_.settings, teller_);
   const std::string address = channels_->address();
-  tell(Level::info, SiteEvent::Kind::listening,
-       address.empty() ? "nowhere: neither `listen` nor the own line names an address; it dials"
-                       : address);
+  teller_.tell(SiteEvent::Level::info, SiteEvent::Kind::listening,
+               address.empty()
+                   ? "nowhere: neither `listen` nor the own line names an address; it dials"
+                   : address);
   for (const std::string& shortage : channels_->strangers().shortages) {
-    tell(Level::warning, SiteEvent::Kind::setting, shortage);
+    teller_.warn(SiteEvent::Kind::setting, shortage);
   }
   follow_list();
   if (roster_) {
@@ -109,10 +108,6 @@ void SiteConnections::describe(SiteReport& report) const {
   }
 }
 
-void SiteConnections::tell(Level level, SiteEvent::Kind kind, std::string text, std::string peer) {
-  listener_({level, kind, std::move(text), std::move(peer), parts_.site.round(), {}});
-}
-
 void SiteConnections::follow_list() {
   const SiteOptions& options = parts_.options;
   if (options.peers_file.empty()) {
@@ -141,11 +136,10 @@ void SiteConnections::tell_news() {
     news.swap(list_news_);
   }
   for (PeersNews& one : news) {
-    tell(Level::warning, kind_of(one.kind), std::move(one.text), std::move(one.peer));
+    teller_.warn(kind_of(one.kind), std::move(one.text), std::move(one.peer));
   }
   for (SiteEvent& event : roster_ ? roster_->news() : std::vector<SiteEvent>()) {
-    event.round = parts_.site.round();
-    listener_(event);
+    teller_.tell(std::move(event));
   }
 }
 
@@ -169,8 +163,9 @@ Status SiteConnections::pump(Deadline deadline) {
 void SiteConnections::tell_of_reset() {
   const std::uint64_t resets = parts_.site.state().resets;
   if (std::exchange(resets_, resets) != resets) {
-    tell(Level::warning, SiteEvent::Kind::state_given_up,
-         "a peer knows more of this site than its state does: it starts from a neighbour's model");
+    teller_.warn(
+        SiteEvent::Kind::state_given_up,
+        "a peer knows more of this site than its state does: it starts from a neighbour's model");
   }
 }
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/status.h>
@@ -20,6 +20,7 @@
 #include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/nodes/run_roster.h>
 #include <sotto/sites/process/report/peer_monitor.h>
+#include <sotto/sites/process/report/site_teller.h>
 #include <sotto/sites/process/site_links.h>
 #include <sotto/sites/process/site_parts.h>
 #include <sotto/sites/process/state/site_state_writer.h>
@@ -29,8 +30,8 @@ namespace sotto {
 class SiteConnections {
  public:
   /// Connects nothing yet.
-  SiteConnections(SiteParts& parts, const SiteListener& listener)
-      : parts_(parts), listener_(listener) {}
+  SiteConnections(SiteParts& parts, SiteTeller teller)
+      : parts_(parts), teller_(std::move(teller)) {}
 
   /// In a run by roster: finds the others, and waits for as many as are wanted; calls `meanwhile`
   /// now and then. One that was told to stop may be called again. Fault::stopped, and as
@@ -73,10 +74,9 @@ class SiteConnections {
   /// Tells what the watch of the list, and the roster, have found.
   void tell_news();
   void tell_of_reset();
-  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text, std::string peer = {});
 
   SiteParts& parts_;
-  const SiteListener& listener_;
+  const SiteTeller teller_;
   std::unique_ptr<RunRoster> roster_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;

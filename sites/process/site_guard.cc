@@ -14,18 +14,6 @@ namespace sotto {
 
 using sites::Suspect;
 
-namespace {
-
-using Level = SiteEvent::Level;
-
-}  // namespace
-
-void SiteGuard::tell(SiteEvent::Kind kind, std::string text, std::string peer,
-                     std::vector<SiteFigure> figures) const {
-  listener_(
-      {Level::warning, kind, std::move(text), std::move(peer), site_.round(), std::move(figures)});
-}
-
 std::string SiteGuard::names_of(const std::vector<Suspect>& suspects) const {
   std::vector<std::string> names;
   names.reserve(suspects.size());
@@ -44,17 +32,19 @@ bool SiteGuard::put_back(const Status& status) {
     return false;
   }
   ++put_backs_;
-  tell(SiteEvent::Kind::model_put_back,
-       fmt::format("{}; the model is again what it was before the last parcels, which moved it: {}",
-                   status.message(), names_of(*suspects)));
+  teller_.warn(
+      SiteEvent::Kind::model_put_back,
+      fmt::format("{}; the model is again what it was before the last parcels, which moved it: {}",
+                  status.message(), names_of(*suspects)));
   for (const Suspect& suspect : *suspects) {
     if (suspect.blamed) {
-      tell(SiteEvent::Kind::peer_spoils,
-           fmt::format(
-               "its parcels moved the model by {:.3g}, nine times as far as all others{}",
-               suspect.moved,
-               suspect.barred ? "; not for the first time: for a while they do not count" : ""),
-           site_.peer_name(suspect.peer), {{"moved", suspect.moved}});
+      teller_.warn(
+          SiteEvent::Kind::peer_spoils,
+          fmt::format(
+              "its parcels moved the model by {:.3g}, nine times as far as all others{}",
+              suspect.moved,
+              suspect.barred ? "; not for the first time: for a while they do not count" : ""),
+          site_.peer_name(suspect.peer), {{"moved", suspect.moved}});
     }
   }
   return true;
@@ -73,11 +63,12 @@ void SiteGuard::look_at(double loss) {
   const double usual = sites::lower_median(intakes_, &Intake::moved);
   if (intakes_.size() >= kEnough && loss > kJump * largest && moved > kMoved * usual) {
     ++jumps_;
-    tell(SiteEvent::Kind::loss_jump,
-         fmt::format("the loss is {:.4g} after what came last, and was {:.4g} at most in the {} "
-                     "rounds before; the model was moved by: {}",
-                     loss, largest, intakes_.size(), names_of(influences)),
-         {}, {{"loss", loss}});
+    teller_.warn(
+        SiteEvent::Kind::loss_jump,
+        fmt::format("the loss is {:.4g} after what came last, and was {:.4g} at most in the {} "
+                    "rounds before; the model was moved by: {}",
+                    loss, largest, intakes_.size(), names_of(influences)),
+        {}, {{"loss", loss}});
   }
   intakes_.push_back({.loss = loss, .moved = moved});
   if (intakes_.size() > kRemembered) {

@@ -11,15 +11,14 @@
 
 #include <sotto/base/status.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/process/report/site_teller.h>
 
 namespace sotto {
 
 class SiteGuard {
  public:
-  /// Tells `listener` of what it sees.
-  SiteGuard(sites::Site& site, SiteListener listener)
-      : site_(site), listener_(std::move(listener)) {}
+  /// Has `teller` tell of what it sees.
+  SiteGuard(sites::Site& site, SiteTeller teller) : site_(site), teller_(std::move(teller)) {}
 
   /// A step failed like this. True: the model was put back, and the round's steps are to be taken
   /// again; else the trouble is the site's own.
@@ -46,12 +45,10 @@ class SiteGuard {
     double moved = 0;  ///< distances by which the parcels moved the model, in all
   };
 
-  void tell(SiteEvent::Kind kind, std::string text, std::string peer = {},
-            std::vector<SiteFigure> figures = {}) const;
   std::string names_of(const std::vector<sites::Suspect>& suspects) const;
 
   sites::Site& site_;
-  const SiteListener listener_;
+  const SiteTeller teller_;
   std::deque<Intake> intakes_;
   std::uint64_t put_backs_ = 0;
   std::uint64_t jumps_ = 0;

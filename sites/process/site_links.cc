@@ -31,23 +31,15 @@ std::vector<SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank sel
 }
 
 SiteLinks::SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
-                     sites::MixingKind exchange, SiteListener listener)
+                     sites::MixingKind exchange, SiteTeller teller)
     : site_(site),
       channels_(channels),
       list_(list),
       self_(self),
       exchange_(exchange),
-      listener_(std::move(listener)),
+      teller_(std::move(teller)),
       version_(list.version()) {
   read_list();
-}
-
-void SiteLinks::tell(SiteEvent::Kind kind, std::string text, std::string peer) const {
-  listener_({.level = SiteEvent::Level::warning,
-             .kind = kind,
-             .text = std::move(text),
-             .peer = std::move(peer),
-             .round = site_.round()});
 }
 
 /// Where the site has its peers now, and which numbers they have.
@@ -98,12 +90,12 @@ void SiteLinks::follow_list() {
   try {
     site_.update_peers(site_peers(list_.peers(), self_, exchange_, &left_out));
   } catch (const Error& error) {
-    tell(SiteEvent::Kind::peers_refused, error.what());
+    teller_.warn(SiteEvent::Kind::peers_refused, error.what());
   }
   if (!left_out.empty()) {
-    tell(SiteEvent::Kind::peers_refused,
-         fmt::format("left out, as {} needs trust both ways: {}", name_of(exchange_),
-                     fmt::join(left_out, ", ")));
+    teller_.warn(SiteEvent::Kind::peers_refused,
+                 fmt::format("left out, as {} needs trust both ways: {}", name_of(exchange_),
+                             fmt::join(left_out, ", ")));
   }
   read_list();
 }
@@ -161,7 +153,7 @@ void SiteLinks::part(std::size_t place, const std::string& reason) {
   link.down_reason = reason;
   note_offences();
   if (!link.restless) {
-    tell(SiteEvent::Kind::peer_down, reason, peer.name);
+    teller_.warn(SiteEvent::Kind::peer_down, reason, peer.name);
   }
   if (link.churn.restless(now)) {
     link.busy = now;
@@ -179,11 +171,12 @@ void SiteLinks::tell_of_meetings(Link& link, const std::string& name) {
     return;
   }
   link.told = now;
-  tell(SiteEvent::Kind::peer_restless,
-       fmt::format("it has connected again and again, {} times since that was told: it has to wait "
-                   "for longer each time, and no single time is told any more; the last one: {}",
-                   std::exchange(link.meetings, 0), link.down_reason),
-       name);
+  teller_.warn(
+      SiteEvent::Kind::peer_restless,
+      fmt::format("it has connected again and again, {} times since that was told: it has to wait "
+                  "for longer each time, and no single time is told any more; the last one: {}",
+                  std::exchange(link.meetings, 0), link.down_reason),
+      name);
 }
 
 void SiteLinks::look_at_restless() {
@@ -199,7 +192,7 @@ void SiteLinks::look_at_restless() {
     if (!link.churn.restless(now) && now - link.busy >= kTellEvery) {
       link.restless = false;  // that it is up, if it is, the monitor tells
       if (!link.open) {
-        tell(SiteEvent::Kind::peer_down, link.down_reason, name);
+        teller_.warn(SiteEvent::Kind::peer_down, link.down_reason, name);
       }
     }
   }
@@ -262,14 +255,14 @@ void SiteLinks::note_offences() {
     const auto place = place_of(channel.peer);
     if (place && channel.offences > links_[*place].offences) {
       links_[*place].offences = channel.offences;
-      tell(SiteEvent::Kind::peer_offence, channel.reason, site_.peer_name(*place));
+      teller_.warn(SiteEvent::Kind::peer_offence, channel.reason, site_.peer_name(*place));
       hang_up(*place);
     }
   }
 }
 
 void SiteLinks::give_up_on(std::size_t peer, const std::string& reason) {
-  tell(SiteEvent::Kind::peer_given_up, reason, site_.peer_name(peer));
+  teller_.warn(SiteEvent::Kind::peer_given_up, reason, site_.peer_name(peer));
   hang_up(peer);
 }
 

@@ -21,8 +21,8 @@
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/core/site.h>
-#include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/process/link_churn.h>
+#include <sotto/sites/process/report/site_teller.h>
 
 namespace sotto {
 
@@ -48,9 +48,9 @@ class SiteLinks {
   /// each time, up to 5 minutes, unless it has kept them for much longer than the last pause.
   static constexpr std::chrono::milliseconds kFirstPause{1'000};
 
-  /// Joins `site`, number `self` of `list`, to its peers' `channels`; `listener` hears of links.
+  /// Joins `site`, number `self` of `list`, to its peers' `channels`; `teller` tells of links.
   SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
-            sites::MixingKind exchange, SiteListener listener);
+            sites::MixingKind exchange, SiteTeller teller);
 
   /// Takes in all that has come, waiting for the first of it until `deadline`; then sends what is
   /// due. A fault ends the site: its sockets failed, or a newer process of it runs.
@@ -106,14 +106,13 @@ class SiteLinks {
   /// Tells of the rules of the wire that the peers of channels broke since the last call, and has
   /// these peers wait.
   void note_offences();
-  void tell(SiteEvent::Kind kind, std::string text, std::string peer = {}) const;
 
   sites::Site& site_;
   Channels& channels_;
   const AllowList& list_;
   const Rank self_;
   const sites::MixingKind exchange_;
-  const SiteListener listener_;
+  const SiteTeller teller_;
   std::uint64_t version_ = 0;
   std::vector<TrustedPeer> lines_;
   std::vector<Link> links_;  ///< links by place in the list

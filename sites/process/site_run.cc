@@ -39,12 +39,10 @@ class SiteRun {
   /// The site tells its faults itself, but for a gradient that it did not take.
   void tell_own_fault(const Status& status, const SiteListener& listener) const {
     if (site_.report().phase != SitePhase::failed) {
-      listener({SiteEvent::Level::error,
-                SiteEvent::Kind::failed,
-                status.message(),
-                {},
-                site_.round(),
-                {}});
+      listener({.level = SiteEvent::Level::error,
+                .kind = SiteEvent::Kind::failed,
+                .text = status.message(),
+                .round = site_.round()});
     }
   }
 

@@ -164,7 +164,8 @@ void Roster::take(const std::string& from, const RosterProbe& probe, RosterTime 
   if (probe.forgot) {
     change_self(self_.phase);  // the others take a newer version back
   }
-  const bool compared = contact != nullptr && now - contact->compared < kCompareEvery;
+  const bool compared =
+      contact != nullptr && contact->compared && now - *contact->compared < kCompareEvery;
   if (probe.digest != book_.digest() && !compared) {
     comparisons_.open(from, probe.ticket, now);
     send_marks(from, {.run = run_, .ticket = probe.ticket, .wants_yours = true, .last = kLastKey});

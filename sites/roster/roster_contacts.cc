@@ -153,7 +153,6 @@ bool RosterContacts::note_answer(const RosterProbe& answer, RosterTime now, cons
     return false;
   }
   edges_due_ = edges_due_ || contact->suspected;
-  contact->nonce = 0;
   contact->asked.reset();
   contact->answered = true;
   contact->suspected = false;

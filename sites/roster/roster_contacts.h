@@ -23,24 +23,24 @@ namespace sotto::sites {
 
 /// What a node knows of another by what it hears itself.
 struct RosterContact {
-  std::string name{};                 ///< as its entry says
-  Incarnation incarnation = 0;        ///< as its entry says
-  std::string address{};              ///< as its entry says
-  NodePhase phase = NodePhase::up;    ///< as its entry says
-  std::optional<RosterTime> asked{};  ///< the first probe without an answer
-  RosterTime next{0};                 ///< time of the next probe
-  RosterTime pause{0};                ///< time between probes while it is suspected
-  std::uint64_t nonce = 0;            ///< number of the probes since `asked`; 0: none
-  bool answered = false;              ///< the node has answered a probe
-  bool suspected = false;             ///< it has been silent for long since
-  RosterTime since{0};                ///< time when it was suspected, or said that it was gone
-  bool wishes = false;                ///< whether it wishes an edge with this node
-  bool takes = false;                 ///< whether it keeps one, if this node does
-  bool wished = false;                ///< whether this node wishes one
-  bool mine = false;                  ///< whether this node keeps one, if the other does
-  std::uint8_t telling = 0;           ///< flags of the last probe
-  bool doubted = false;               ///< while it is asked, its own probe has said other flags
-  RosterTime compared{-1'000'000};    ///< time when marks were sent last
+  std::string name{};                    ///< as its entry says
+  Incarnation incarnation = 0;           ///< as its entry says
+  std::string address{};                 ///< as its entry says
+  NodePhase phase = NodePhase::up;       ///< as its entry says
+  std::optional<RosterTime> asked{};     ///< the first probe without an answer
+  RosterTime next{0};                    ///< time of the next probe
+  RosterTime pause{0};                   ///< time between probes while it is suspected
+  std::uint64_t nonce = 0;               ///< number of the probes since `asked`, if it is asked
+  bool answered = false;                 ///< the node has answered a probe
+  bool suspected = false;                ///< it has been silent for long since
+  RosterTime since{0};                   ///< time when it was suspected, or said that it was gone
+  bool wishes = false;                   ///< whether it wishes an edge with this node
+  bool takes = false;                    ///< whether it keeps one, if this node does
+  bool wished = false;                   ///< whether this node wishes one
+  bool mine = false;                     ///< whether this node keeps one, if the other does
+  std::uint8_t telling = 0;              ///< flags of the last probe
+  bool doubted = false;                  ///< while it is asked, its own probe has said other flags
+  std::optional<RosterTime> compared{};  ///< time when marks were sent last
 
   /// Whether it has not ended, as far as is known, and is not suspected.
   bool alive() const { return !is_gone(phase) && !suspected; }
@@ -104,7 +104,7 @@ class RosterContacts {
 
   std::map<std::uint64_t, RosterContact> contacts_;  ///< other nodes by key_of
   bool edges_due_ = true;
-  std::uint64_t followed_ = ~std::uint64_t{0};  ///< revision of the book
+  std::optional<std::uint64_t> followed_;  ///< revision of the book; none: it was not seen yet
 };
 
 }  // namespace sotto::sites

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/enum_reader.h>
 #include <sotto/base/text.h>
 
 namespace sotto::sites {
@@ -51,15 +52,15 @@ bool read_entry(ByteReader& in, RosterEntry& entry) {
   entry.incarnation = in.read<Incarnation>();
   entry.life = in.read<std::uint32_t>();
   entry.version = in.read<std::uint32_t>();
-  const auto phase = in.read<std::uint8_t>();
+  const auto phase = read_enum(in, NodePhase::up, NodePhase::ended);
   if (!read_short(in, kMostRosterAddress, entry.address)) {
     return false;
   }
   const auto count = in.read<std::uint8_t>();
-  if (in.failed() || entry.incarnation == 0 || phase < 1 || phase > 4 || count > kMostReplaced) {
+  if (in.failed() || entry.incarnation == 0 || !phase || count > kMostReplaced) {
     return false;
   }
-  entry.phase = static_cast<NodePhase>(phase);
+  entry.phase = *phase;
   entry.replaces.resize(count);
   return in.read_into(std::span(entry.replaces));
 }

@@ -47,15 +47,15 @@ void RosterSeeds::note_own(const std::string& address) {
 
 void RosterSeeds::note_own_probe(std::uint64_t nonce) {
   for (Seed& seed : seeds_) {
-    seed.own = seed.own || (seed.nonce != 0 && seed.nonce == nonce);
+    seed.own = seed.own || seed.nonce == nonce;
   }
 }
 
 bool RosterSeeds::note_answer(std::uint64_t nonce) {
   bool expected = false;
   for (Seed& seed : seeds_) {
-    if (seed.nonce != 0 && seed.nonce == nonce) {
-      seed.nonce = 0;
+    if (seed.nonce == nonce) {
+      seed.nonce.reset();
       seed.asked.reset();
       seed.stranger.reset();
       expected = true;
@@ -65,13 +65,12 @@ bool RosterSeeds::note_answer(std::uint64_t nonce) {
 }
 
 std::optional<bool> RosterSeeds::note_other(std::uint64_t nonce, const OtherRun& other) {
-  const auto seed = std::ranges::find_if(
-      seeds_, [&](const Seed& one) { return one.nonce != 0 && one.nonce == nonce; });
+  const auto seed = std::ranges::find(seeds_, nonce, &Seed::nonce);
   if (seed == seeds_.end()) {
     return std::nullopt;
   }
   seed->asked.reset();  // it is there
-  seed->nonce = 0;
+  seed->nonce.reset();
   if (seed->renewals && !seed->stranger) {
     seed->stranger = other;  // the node that wrote the lease may be gone
     seed->believed_at = *seed->renewals + kRenewalsSeen;
@@ -110,7 +109,7 @@ std::vector<SeedProbe> RosterSeeds::due(const std::set<std::string>& reached, Pa
     if (!there) {
       seed.nonce = std::max<std::uint64_t>(draw(), 1);
       seed.asked = seed.asked.value_or(now);
-      probes.push_back({.to = seed.address, .nonce = seed.nonce});
+      probes.push_back({.to = seed.address, .nonce = *seed.nonce});
     }
   }
   return probes;

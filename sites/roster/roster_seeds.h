@@ -86,10 +86,10 @@ class RosterSeeds {
     std::string address{};
     RosterTime next{0};
     RosterTime pause{0};
-    std::uint64_t nonce = 0;            ///< of the last probe; 0: it was answered
-    std::optional<RosterTime> asked{};  ///< the first probe without an answer
-    bool silent = false;                ///< it has not answered for kSilentAfter
-    bool own = false;                   ///< it is this node, by another of its addresses
+    std::optional<std::uint64_t> nonce{};  ///< of the last probe; none: it was answered
+    std::optional<RosterTime> asked{};     ///< the first probe without an answer
+    bool silent = false;                   ///< it has not answered for kSilentAfter
+    bool own = false;                      ///< it is this node, by another of its addresses
     /// Times that its lease was seen to be renewed; none: it is no lease's, and lasts.
     std::optional<std::uint64_t> renewals{};
     std::optional<OtherRun> stranger{};  ///< the other run that answered there

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/base/enum_reader.h>
 #include <sotto/base/error.h>
 #include <sotto/base/status.h>
 
@@ -46,6 +48,25 @@ TEST_CASE("a count that would wrap is refused") {
   in.read<std::uint64_t>();
   CHECK(in.take(~std::size_t{0}).empty());
   CHECK(in.failed());
+}
+
+TEST_CASE("an enumerator is taken from its range alone and one that is cut is none") {
+  enum class Colour : std::uint8_t { none, red, green, blue };
+  for (std::uint32_t number = 0; number < 256; ++number) {
+    const auto byte = static_cast<std::byte>(number);
+    ByteReader in(std::span(&byte, 1));
+    const bool known = number == 1 || number == 2;
+    const auto expected = known ? std::optional(static_cast<Colour>(number)) : std::nullopt;
+    CHECK(read_enum(in, Colour::red, Colour::green) == expected);
+    CHECK(in.finished());
+    CHECK_FALSE(read_enum(in, Colour::none, Colour::blue));  // zeros come of a reader that failed
+    CHECK(in.failed());
+  }
+  // In more bytes than the enumeration has, no bits are cut off.
+  ByteBuffer out;
+  out.write(std::uint32_t{0x102});
+  ByteReader wide(out.bytes());
+  CHECK_FALSE((read_enum<Colour, std::uint32_t>(wide, Colour::red, Colour::blue)));
 }
 
 TEST_CASE("a string longer than its bound is refused") {

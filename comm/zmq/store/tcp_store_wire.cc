@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/enum_reader.h>
 
 #include "../../internal/store_key.h"
 
@@ -48,16 +49,15 @@ zmq::message_t make_request(const Request& request) {
 std::optional<Request> parse_request(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   Request request;
-  const auto kind = in.read<std::uint8_t>();
-  request.kind = static_cast<Kind>(kind);
+  const auto kind = read_enum(in, Kind::set, Kind::remove);
   request.wait_ms = in.read<std::uint32_t>();
   request.version = in.read<std::uint64_t>();
   request.piece = read_place(in);
   const auto key = in.take(in.read<std::uint16_t>());
   request.key.assign(reinterpret_cast<const char*>(key.data()), key.size());
   request.piece.bytes = in.take(in.remaining());
-  const bool known = kind >= 1 && kind <= 3;
-  if (!in.finished() || !known || !fits(request) || !check_store_key(request.key)) {
+  request.kind = kind.value_or(request.kind);
+  if (!in.finished() || !kind || !fits(request) || !check_store_key(request.key)) {
     return std::nullopt;
   }
   return request;

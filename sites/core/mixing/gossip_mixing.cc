@@ -5,7 +5,6 @@
 #include <functional>
 #include <utility>
 
-#include <sotto/base/shared_flag.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/sites/core/pieces.h>
 #include <sotto/sites/core/places.h>
@@ -148,20 +147,16 @@ Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byt
   }
   const auto encoding = in.take(in.remaining());
   const Ops& ops = *setup_.ops;
-  SharedFlag overflows;
-  const auto change = [&](std::size_t first, std::span<const float> sum) {
-    if (!ops.combine({{1, std::span(copy.model).subspan(first, sum.size())}, {1, sum}},
-                     std::span(next_).subspan(first, sum.size()))) {
-      overflows.raise();
-    }
-  };
   const std::array<Compressor::Term, 1> term = {{{.bytes = encoding}}};
-  std::size_t refused = 0;
-  if (Status status = setup_.compressor->decode_sum(term, scratch_, std::cref(change), refused);
-      !status.ok()) {
-    return status;
+  const auto finite = decode_by_piece(
+      *setup_.compressor, term, scratch_, [&](std::size_t first, std::span<const float> sum) {
+        return ops.combine({{1, std::span(copy.model).subspan(first, sum.size())}, {1, sum}},
+                           std::span(next_).subspan(first, sum.size()));
+      });
+  if (!finite.ok()) {
+    return finite.status();
   }
-  if (overflows.raised()) {
+  if (!*finite) {
     return require_finite(ops, next_, "changed public copy");
   }
   if (header != copy.before()) {

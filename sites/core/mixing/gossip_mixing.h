@@ -28,7 +28,6 @@
 #include <sotto/base/status.h>
 #include <sotto/sites/core/mixing/local_steps.h>
 #include <sotto/sites/core/mixing/mixing.h>
-#include <sotto/sites/core/mixing/public_copies.h>
 #include <sotto/sites/core/mixing/public_copy.h>
 #include <sotto/sites/core/mixing/robust_average.h>
 #include <sotto/sites/core/model_snapshot.h>
@@ -36,9 +35,9 @@
 
 namespace sotto::sites {
 
-class GossipMixing final : public Mixing, public PublicCopies {
+class GossipMixing final : public Mixing {
  public:
-  /// Use make_mixing (site_mixing.h), of a setup that was validated. `rule` is make_aggregation's;
+  /// Use make_mixing (make_mixing.h), of a setup that was validated. `rule` is make_aggregation's;
   /// empty: the average.
   explicit GossipMixing(MixingSetup setup, const std::string& rule = {});
 
@@ -61,6 +60,7 @@ class GossipMixing final : public Mixing, public PublicCopies {
   void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }
+  std::span<const float> model_for_newcomers() const override { return setup_.parameters; }
 
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include <sotto/base/bytes.h>
@@ -15,6 +17,7 @@
 #include <sotto/sites/core/mixing/influence.h>
 #include <sotto/sites/core/parcel_stream.h>
 #include <sotto/sites/core/places.h>
+#include <sotto/sites/core/site_state.h>
 
 namespace sotto::sites {
 
@@ -43,6 +46,20 @@ struct MixedPeer {
   double part = 1;
   Influence influence = {};  ///< filled in by mix, if models are mixed there
 };
+
+/// Mass that a site made and took away, so that its own comes back to 1.
+struct MassBalance {
+  double raised = 0;
+  double lowered = 0;
+};
+
+/// All that a site has to give away when it leaves.
+struct LastParcel {
+  Payload payload = {};
+  double mass = 0;
+};
+
+class SecureSum;
 
 class Mixing {
  public:
@@ -93,6 +110,47 @@ class Mixing {
   virtual Status put_back() = 0;
   /// The longest step of the last rounds, S.
   virtual double longest_step() const = 0;
+
+  /// The model that a site without one is given.
+  virtual std::span<const float> model_for_newcomers() const = 0;
+
+  // Push-sum: mass that moves among sites. With others none does.
+
+  /// η: to each of k neighbours goes η / (1 + k) of the mass.
+  virtual double stepsize() const { return 1; }
+  /// Mass made and taken away by the rule of push-sum, since the state began.
+  virtual MassBalance balance() const { return {}; }
+  /// The site leaves: what it holds becomes a parcel, after which it holds nothing, as after
+  /// give_up.
+  virtual LastParcel hand_over() { return {}; }
+  /// Takes back what hand_over gave away, in place of begin, where the receiver has begun anew: it
+  /// may have passed some of it on before that. Requires the payload that hand_over made. A fault:
+  /// its numbers are not finite, or give no model that is.
+  virtual Status take_back(std::span<const std::byte> /*payload*/) { return {}; }
+  /// Another process of a peer goes on with its streams.
+  virtual void comes_back(std::size_t /*peer*/) {}
+
+  // Gossip: copies of models that sites follow in public. With others there are none.
+
+  /// The whole copy is due from this peer.
+  virtual bool wants_whole(std::size_t /*peer*/) const { return false; }
+  /// The public copy, as Site::public_copy gives it.
+  virtual std::span<const float> public_copy(std::optional<std::size_t> /*peer*/) const {
+    return {};
+  }
+  /// The version of that copy; 0 where there is none.
+  virtual std::uint64_t version(std::optional<std::size_t> /*peer*/) const { return 0; }
+  /// Appends the copy of one peer.
+  virtual void save_peer(std::size_t /*peer*/, ByteBuffer& /*out*/) const {}
+  /// Takes back what save_peer wrote.
+  virtual Status load_peer(std::size_t /*peer*/, ByteReader& /*in*/) { return {}; }
+
+  // Secure means: sums of models that stay hidden.
+
+  /// The sums by which parcels are taken in; null: none are made.
+  virtual SecureSum* sum() { return nullptr; }
+  /// The outcomes of the sums.
+  virtual SumCounts counts() const { return {}; }
 
   /// Appends the state, the parameters included.
   virtual void save(ByteBuffer& out) const = 0;

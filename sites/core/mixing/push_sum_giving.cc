@@ -4,7 +4,6 @@
 #include <functional>
 #include <utility>
 
-#include <sotto/base/shared_flag.h>
 #include <sotto/compress/none.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/sites/core/mixing/local_steps.h>
@@ -99,22 +98,15 @@ Status PushSumGiving::give(std::span<const std::byte> encoding, double gives) {
   const std::array<Compressor::Term, 2> terms = {
       {{.bytes = encoding, .scale = -high}, {.bytes = encoding, .scale = -low}}};
   const std::span<float> pull = model_.pull();
-  SharedFlag overflows;
-  const auto take = [&](std::size_t first, std::span<const float> sum) {
-    if (!model_.ops().combine({{1, sum}}, pull.subspan(first, sum.size()))) {
-      overflows.raise();
-    }
-  };
-  std::size_t refused = 0;
-  Status status = compressor_.decode_sum(std::span(terms).first(low == 0 ? 1 : 2), model_.room(),
-                                         std::cref(take), refused);
-  if (!status.ok()) {
-    return status.with_context("own encoding");
+  const auto finite =
+      decode_by_piece(compressor_, std::span(terms).first(low == 0 ? 1 : 2), model_.room(),
+                      [&](std::size_t first, std::span<const float> sum) {
+                        return model_.ops().combine({{1, sum}}, pull.subspan(first, sum.size()));
+                      });
+  if (!finite.ok()) {
+    return finite.status().with_context("own encoding");
   }
-  if (overflows.raised()) {
-    return require_finite(model_.ops(), pull, "share given away");
-  }
-  return {};
+  return *finite ? Status() : require_finite(model_.ops(), pull, "share given away");
 }
 
 void PushSumGiving::save(ByteBuffer& out) const { write_floats(error_, out); }

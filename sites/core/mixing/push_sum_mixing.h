@@ -29,7 +29,6 @@
 #include <sotto/base/status.h>
 #include <sotto/sites/core/mass_rule.h>
 #include <sotto/sites/core/mixing/local_steps.h>
-#include <sotto/sites/core/mixing/mass_flow.h>
 #include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/mixing/push_sum_giving.h>
 #include <sotto/sites/core/mixing/push_sum_model.h>
@@ -45,9 +44,9 @@ struct MassSetup {
   double cap = 1024;  ///< most mass that a message or a state may hold
 };
 
-class PushSumMixing final : public Mixing, public MassFlow {
+class PushSumMixing final : public Mixing {
  public:
-  /// Use make_mixing (site_mixing.h), of a setup that was validated.
+  /// Use make_mixing (make_mixing.h), of a setup that was validated.
   explicit PushSumMixing(MixingSetup setup, const MassSetup& mass = {});
   PushSumMixing(const PushSumMixing&) = delete;
   PushSumMixing& operator=(const PushSumMixing&) = delete;
@@ -71,6 +70,7 @@ class PushSumMixing final : public Mixing, public MassFlow {
   void keep() override { snapshot_.keep(setup_.parameters, *setup_.step_rule); }
   Status put_back() override;
   double longest_step() const override { return bound_.longest_step(); }
+  std::span<const float> model_for_newcomers() const override { return setup_.parameters; }
 
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include <sotto/base/bytes.h>
-#include <sotto/base/shared_flag.h>
 #include <sotto/compress/none.h>
 #include <sotto/sites/core/mixing/local_steps.h>
 #include <sotto/sites/core/pieces.h>
@@ -204,19 +202,12 @@ Status PushSumTaking::read_values(const Share& share) {
     ByteReader(share.encoding).read_into(values);
     return require_finite(ops, values, "share");
   }
-  SharedFlag overflows;
-  const auto take = [&](std::size_t first, std::span<const float> sum) {
-    if (!ops.combine({{1, sum}}, values.subspan(first, sum.size()))) {
-      overflows.raise();
-    }
-  };
   const std::array<Compressor::Term, 1> term = {{{.bytes = share.encoding, .scale = share.whole}}};
-  std::size_t refused = 0;
-  if (Status status = compressor_.decode_sum(term, model_.room(), std::cref(take), refused);
-      !status.ok()) {
-    return status;
-  }
-  return overflows.raised() ? require_finite(ops, values, "share") : Status();
+  const auto finite = decode_by_piece(
+      compressor_, term, model_.room(), [&](std::size_t first, std::span<const float> sum) {
+        return ops.combine({{1, sum}}, values.subspan(first, sum.size()));
+      });
+  return !finite.ok() ? finite.status() : *finite ? Status() : require_finite(ops, values, "share");
 }
 
 double PushSumTaking::distance_of(double mass) const {

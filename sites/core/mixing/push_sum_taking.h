@@ -44,7 +44,7 @@ class PushSumTaking {
   void rearrange(std::span<const std::size_t> from) { follow_list(taken_, from); }
   /// As Mixing::forget.
   void forget(std::size_t peer) { taken_[peer] = {}; }
-  /// As MassFlow::comes_back.
+  /// As Mixing::comes_back.
   void comes_back(std::size_t peer) { taken_[peer].left = false; }
 
   /// Notes the parcel that was made in this round, its mass, and the peers that it went to; no

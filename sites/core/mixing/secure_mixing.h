@@ -19,7 +19,6 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
-#include <sotto/sites/core/mixing/hidden_mean.h>
 #include <sotto/sites/core/mixing/local_steps.h>
 #include <sotto/sites/core/mixing/mixing.h>
 #include <sotto/sites/core/model_snapshot.h>
@@ -37,9 +36,9 @@ struct SumSetup {
   Secret32 secret = {};  ///< key from which the process draws its masks
 };
 
-class SecureMixing final : public Mixing, public HiddenMean {
+class SecureMixing final : public Mixing {
  public:
-  /// Use make_mixing (site_mixing.h), of a setup that was validated.
+  /// Use make_mixing (make_mixing.h), of a setup that was validated.
   SecureMixing(MixingSetup setup, const SumSetup& sum);
 
   std::size_t max_payload() const override { return sum_.max_payload(); }
@@ -73,7 +72,7 @@ class SecureMixing final : public Mixing, public HiddenMean {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
-  SecureSum& sum() override { return sum_; }
+  SecureSum* sum() override { return &sum_; }
   SumCounts counts() const override { return counts_; }
   std::span<const float> model_for_newcomers() const override { return given_; }
 

@@ -31,7 +31,7 @@ ElasticOptimizer::Run::Run(const ElasticOptions& options, std::span<float> param
     : options_(options),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())),
-      listener_(std::move(listener)),
+      listener_(heard(std::move(listener))),
       settings_(settings_text(agreed_settings(options_, layout_))),
       votes_(options_.state, options_.name),
       connections_(
@@ -122,9 +122,7 @@ Status ElasticOptimizer::Run::connect() {
 void ElasticOptimizer::Run::follow_roster() {
   for (SiteEvent& event : connections_.roster().news()) {
     event.round = round_;
-    if (listener_) {
-      listener_(event);
-    }
+    listener_(event);
   }
   if (!view_.is_due(now())) {
     return;

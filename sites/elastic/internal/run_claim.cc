@@ -63,7 +63,7 @@ void RunClaim::note_run(const std::optional<sites::History>& run) const {
   }
 }
 
-void RunClaim::note_end(const sites::History& run, const StoredEnd& end) const {
+void RunClaim::note_end(const sites::History& run, const RunEnd& end) const {
   if (SeedStoreBoard* const store = connections_.store()) {
     store->note_end(run, end);
   }

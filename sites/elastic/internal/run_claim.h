@@ -42,7 +42,7 @@ class RunClaim {
   /// The run in which this node is; none: in none.
   void note_run(const std::optional<sites::History>& run) const;
   /// That run has ended so.
-  void note_end(const sites::History& run, const StoredEnd& end) const;
+  void note_end(const sites::History& run, const RunEnd& end) const;
 
  private:
   const ElasticConnections& connections_;

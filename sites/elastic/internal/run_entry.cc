@@ -282,7 +282,7 @@ void RunEntry::note_membership() {
 
 Status RunEntry::note_end(const RunEnd& end) const {
   if (member_) {
-    claim_.note_end(member_->history(), {.steps = end.steps, .all_left = end.all_left});
+    claim_.note_end(member_->history(), end);
   }
   return parts_.votes.note(end);
 }

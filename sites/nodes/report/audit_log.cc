@@ -9,140 +9,22 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
-#include <sotto/base/input_file.h>
+#include <sotto/base/json.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/base/write_all.h>
 #include <sotto/sites/nodes/report/event_json.h>
 
+#include "internal/audit_chain.h"
+
 namespace sotto {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kDigestLength = 64;  ///< hex digits
-constexpr std::size_t kLongestLine = 1 << 16;
-constexpr std::size_t kMostDepth = 4;
-constexpr std::string_view kBegins = "audit-begins";
-
-std::string no_digest() { return std::string(kDigestLength, '0'); }
-
-std::string chained(const std::string& previous, std::string_view record) {
-  const std::string text = fmt::format("{}\n{}", previous, record);
-  return sha256_hex(std::as_bytes(std::span(text)));
-}
-
-/// Follows the chain of a file, line by line.
-class Chain {
- public:
-  /// Takes a whole line without its end; a fault says what is wrong with it.
-  Status take(std::string_view line) {
-    const Status status = follow(line);
-    return status.ok() ? status
-                       : Status(status.fault(),
-                                fmt::format("line {}: {}", head_.records + 1, status.message()));
-  }
-  const AuditHead& head() const { return head_; }
-
- private:
-  Status follow(std::string_view line) {
-    if (line.size() < kDigestLength + 2 || line[kDigestLength] != ' ') {
-      return {Fault::malformed, "it is no digest and record"};
-    }
-    const std::string_view text = line.substr(kDigestLength + 1);
-    std::optional<std::uint64_t> number;
-    if (Status status = parse(text, number); !status.ok()) {
-      return status;
-    }
-    if (chained(head_.digest, text) != line.substr(0, kDigestLength)) {
-      return {Fault::malformed, "its digest is not that of its record after the line before"};
-    }
-    if (head_.records > 0 && *number != head_.number + 1) {
-      return {Fault::malformed, fmt::format("it has number {} after {}", *number, head_.number)};
-    }
-    head_.digest = line.substr(0, kDigestLength);
-    head_.number = *number;
-    ++head_.records;
-    return {};
-  }
-
-  Status parse(std::string_view text, std::optional<std::uint64_t>& number) {
-    try {
-      const Json record = parse_json<Json>(text, kMostDepth);
-      const auto found = record.find("number");
-      if (found == record.end() || !found->is_number_unsigned()) {
-        return {Fault::malformed, "its record has no number"};
-      }
-      number = found->get<std::uint64_t>();
-      if (head_.records == 0) {
-        const auto previous = record.find("previous");
-        if (record.value("event", "") != kBegins || previous == record.end() ||
-            !previous->is_string()) {
-          return {Fault::malformed, "a file begins with what it continues from"};
-        }
-        head_.digest = previous->get<std::string>();
-      }
-    } catch (const std::exception& error) {
-      return {Fault::malformed, error.what()};
-    }
-    return {};
-  }
-
-  AuditHead head_;
-};
-
-/// What reading a file gives: its chain, and the bytes of the whole lines.
-struct Checked {
-  AuditHead head;
-  std::uint64_t whole = 0;
-  bool cut = false;  ///< bytes without an end of line come behind
-};
-
-Result<Checked> check_lines(const std::string& path) {
-  auto file = InputFile::open(path, kPlainFiles);
-  if (!file.ok()) {
-    return file.status();
-  }
-  Chain chain;
-  Checked checked;
-  std::string pending;
-  std::vector<std::byte> piece(kLongestLine);
-  for (;;) {
-    const auto size = file->read_some(piece);
-    if (!size.ok()) {
-      return size.status();
-    }
-    if (*size == 0) {
-      break;
-    }
-    pending.append(reinterpret_cast<const char*>(piece.data()), *size);
-    std::size_t begin = 0;
-    for (std::size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      if (Status status = chain.take(std::string_view(pending).substr(begin, end - begin));
-          !status.ok()) {
-        return status;
-      }
-      checked.whole += end - begin + 1;
-    }
-    pending.erase(0, begin);
-    if (pending.size() > kLongestLine) {
-      return Status(Fault::malformed, "it has a line that is longer than any record");
-    }
-  }
-  checked.head = chain.head();
-  checked.cut = !pending.empty();
-  return checked;
-}
 
 Status failed(std::string_view what) {
   return {Fault::io, fmt::format("the audit file {}: {}", what, std::strerror(errno))};
@@ -150,20 +32,9 @@ Status failed(std::string_view what) {
 
 }  // namespace
 
-Result<AuditHead> check_audit(const std::string& path) {
-  const auto checked = check_lines(path);
-  if (!checked.ok()) {
-    return checked.status();
-  }
-  if (checked->cut) {
-    return Status(Fault::malformed, fmt::format("line {}: it is cut", checked->head.records + 1));
-  }
-  return checked->head;
-}
-
 AuditLog::AuditLog(std::string path, std::string site)
     : path_(std::move(path)), site_(std::move(site)) {
-  head_.digest = no_digest();
+  head_.digest = std::string(internal::kAuditDigestLength, '0');
   struct stat facts {};
   const bool there = ::lstat(path_.c_str(), &facts) == 0;
   if (there && !S_ISREG(facts.st_mode)) {
@@ -179,7 +50,7 @@ AuditLog::AuditLog(std::string path, std::string site)
   bool cut = false;
   // Looked at only now: another process may have written to it until then.
   if (::lstat(path_.c_str(), &facts) == 0 && facts.st_size > 0) {
-    const auto checked = check_lines(path_);
+    const auto checked = internal::check_audit_lines(path_);
     if (!checked.ok()) {
       refuse("audit", path_,
              fmt::format("{}; keep it as evidence, and name another file",
@@ -229,7 +100,7 @@ Status AuditLog::open() {
 }
 
 Status AuditLog::write_line(const std::string& record, off_t at) {
-  const std::string digest = chained(head_.digest, record);
+  const std::string digest = internal::audit_digest(head_.digest, record);
   if (const int error = write_all(file_.get(), fmt::format("{} {}\n", digest, record));
       error != 0) {
     (void)!::ftruncate(file_.get(), at);  // so that no half of a line stays
@@ -244,7 +115,7 @@ Status AuditLog::write_line(const std::string& record, off_t at) {
 Status AuditLog::begin() {
   const Json record = {{"number", head_.number + 1},
                        {"time", utc_text(unix_time())},
-                       {"event", std::string(kBegins)},
+                       {"event", std::string(internal::kAuditBegins)},
                        {"site", site_},
                        {"previous", head_.digest}};
   return write_line(json_text(record), 0);
@@ -258,7 +129,8 @@ bool AuditLog::moved() const {
 }
 
 std::string AuditLog::text_of(const SiteEvent& event) const {
-  constexpr std::size_t kLongestRecord = kLongestLine - kDigestLength - 2;
+  constexpr std::size_t kLongestRecord =
+      internal::kLongestAuditLine - internal::kAuditDigestLength - 2;
   Json record = {{"number", head_.number + 1}};
   record.update(event_json(event, unix_time()));
   if (missing_ > 0) {

@@ -87,6 +87,10 @@ constexpr auto kNames = std::to_array<Named>({
 
 }  // namespace
 
+SiteListener heard(SiteListener listener) {
+  return listener ? std::move(listener) : [](const SiteEvent&) {};
+}
+
 std::string_view name_of(SiteEvent::Kind kind) {
   const auto* const found = std::ranges::find(kNames, kind, &Named::first);
   check(found != kNames.end(), "every kind has a name");

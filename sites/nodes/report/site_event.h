@@ -108,6 +108,9 @@ struct SiteEvent {
 /// Is told of events as they happen, on the site's thread.
 using SiteListener = std::function<void(const SiteEvent&)>;
 
+/// The listener; where there is none, one that does nothing.
+SiteListener heard(SiteListener listener);
+
 /// The name that logs give the kind: "peer-up".
 std::string_view name_of(SiteEvent::Kind kind);
 

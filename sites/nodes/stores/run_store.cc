@@ -29,18 +29,17 @@ std::string end_key(std::uint64_t number, std::size_t place) {
   return place == 0 ? first : fmt::format("{}/{}", first, place);
 }
 
-bool is_later(const StoredEnd& end, const StoredEnd& known) {
+bool is_later(const RunEnd& end, const RunEnd& known) {
   return !known.all_left && (end.all_left || end.steps > known.steps);
 }
 
-std::vector<std::byte> encode(const StoredRun& run, const StoredEnd& end) {
+std::vector<std::byte> encode(const StoredRun& run, const RunEnd& end) {
   ByteBuffer out;
   out.write(kRunVersion);
   out.write(run.number);
   out.write(run.id[0]);
   out.write(run.id[1]);
-  out.write(end.steps);
-  out.write(static_cast<std::uint8_t>(end.all_left ? 1 : 0));
+  write_end(end, out);
   return std::move(out).take();
 }
 
@@ -111,15 +110,17 @@ Status RunStore::restore(std::uint64_t number, Deadline deadline) {
   return claim(run, deadline).status();
 }
 
-Status RunStore::keep(Deadline deadline) {
-  const std::uint64_t before = latest_->number - 1;
-  for (std::uint64_t k = 0; k < std::min(before, kKeptAtOnce); ++k) {
-    kept_ = kept_ % before + 1;
-    if (Status status = restore(kept_, deadline); !status.ok()) {
-      return status;
-    }
+Status RunStore::keep(bool lost, Deadline deadline) {
+  Status status;
+  for (std::uint64_t number = 1; lost && status.ok() && number <= latest_->number; ++number) {
+    status = restore(number, deadline);
   }
-  return {};
+  const std::uint64_t before = latest_->number - 1;
+  for (std::uint64_t k = 0; status.ok() && k < std::min(before, kKeptAtOnce); ++k) {
+    kept_ = kept_ % before + 1;
+    status = restore(kept_, deadline);
+  }
+  return status;
 }
 
 Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline,
@@ -127,17 +128,10 @@ Result<std::optional<StoredRun>> RunStore::latest(Deadline deadline,
   if (latest_) {
     auto there = run_at(latest_->number, deadline);
     if (there && own == latest_->id) {
-      const bool lost = !*there;
-      Status status;
-      // Where the latest one is lost all may be.
-      for (std::uint64_t number = 1; lost && status.ok() && number <= latest_->number; ++number) {
-        status = restore(number, deadline);
-      }
-      status = status.ok() ? keep(deadline) : status;
-      if (!status.ok()) {
+      if (Status status = keep(!*there, deadline); !status.ok()) {
         return status;
       }
-      if (lost) {
+      if (!*there) {
         there = run_at(latest_->number, deadline);
       }
     }
@@ -203,7 +197,7 @@ Result<RunStore::EndEntry> RunStore::end_at(const StoredRun& run, std::size_t pl
   const bool version = in.read<std::uint8_t>() == kRunVersion;
   const auto number = in.read<std::uint64_t>();
   const StoredRunId id = {in.read<std::uint64_t>(), in.read<std::uint64_t>()};
-  const StoredEnd end{.steps = in.read<Round>(), .all_left = in.read<std::uint8_t>() != 0};
+  const RunEnd end = read_end(in);
   if (!in.finished() || !version || number != run.number || id != run.id) {
     entries_.refuse(key, entry->mark, "it is no end of this run");
     return found;
@@ -212,8 +206,8 @@ Result<RunStore::EndEntry> RunStore::end_at(const StoredRun& run, std::size_t pl
   return found;
 }
 
-Result<std::optional<StoredEnd>> RunStore::end_of(const StoredRun& run, Deadline deadline) {
-  std::optional<StoredEnd> latest;
+Result<std::optional<RunEnd>> RunStore::end_of(const StoredRun& run, Deadline deadline) {
+  std::optional<RunEnd> latest;
   for (std::size_t place = 0; place < kMostEnds; ++place) {
     const auto entry = end_at(run, place, deadline);
     if (!entry) {
@@ -229,7 +223,7 @@ Result<std::optional<StoredEnd>> RunStore::end_of(const StoredRun& run, Deadline
   return latest;
 }
 
-Status RunStore::note_end(const StoredRunId& id, const StoredEnd& end, Deadline deadline) {
+Status RunStore::note_end(const StoredRunId& id, const RunEnd& end, Deadline deadline) {
   const auto newest = latest(deadline);
   if (!newest) {
     return newest.status();
@@ -246,7 +240,7 @@ Status RunStore::note_end(const StoredRunId& id, const StoredEnd& end, Deadline 
   return {};
 }
 
-Status RunStore::add_end(const StoredRun& run, const StoredEnd& end, Deadline deadline) {
+Status RunStore::add_end(const StoredRun& run, const RunEnd& end, Deadline deadline) {
   for (std::size_t place = 0; place < kMostEnds; ++place) {
     auto entry = end_at(run, place, deadline);
     if (entry && !entry->there) {

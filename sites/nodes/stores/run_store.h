@@ -28,6 +28,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/trust/run_key.h>
+#include <sotto/sites/nodes/run_end.h>
 #include <sotto/sites/nodes/stores/stored_entries.h>
 
 namespace sotto {
@@ -44,18 +45,11 @@ struct StoredRun {
   auto operator<=>(const StoredRun&) const = default;
 };
 
-/// How a run ended.
-struct StoredEnd {
-  Round steps = 0;        ///< steps that it had made
-  bool all_left = false;  ///< no node of it was left
-  auto operator<=>(const StoredEnd&) const = default;
-};
-
 /// What a store has said of the runs that were begun by it.
 struct StoredRuns {
   bool known = false;                 ///< the store has answered
   std::optional<StoredRun> latest{};  ///< the last one; none: there was none
-  std::optional<StoredEnd> end{};     ///< how that one ended; none: nobody has said so
+  std::optional<RunEnd> end{};        ///< how that one ended; none: nobody has said so
 };
 
 inline constexpr std::size_t kMostStoredRunBytes = 512;  ///< longest entry of a run
@@ -84,24 +78,25 @@ class RunStore {
   /// there may be no further one.
   Result<StoredRun> claim(const StoredRun& run, Deadline deadline);
   /// How this run ended; none: nobody has said so.
-  Result<std::optional<StoredEnd>> end_of(const StoredRun& run, Deadline deadline);
+  Result<std::optional<RunEnd>> end_of(const StoredRun& run, Deadline deadline);
   /// Says how the run with this id ended, unless a later end is known.
-  Status note_end(const StoredRunId& id, const StoredEnd& end, Deadline deadline);
+  Status note_end(const StoredRunId& id, const RunEnd& end, Deadline deadline);
 
  private:
   /// The run of a number; none: there is none.
   Result<std::optional<StoredRun>> run_at(std::uint64_t number, Deadline deadline);
-  /// Looks for some of the runs up to the latest one, and puts back those that are lost.
-  Status keep(Deadline deadline);
+  /// Looks for some of the runs before the latest one, or where that is `lost` for all, as all may
+  /// be, and puts back those that are.
+  Status keep(bool lost, Deadline deadline);
   /// Puts the run of a number back, if it is lost.
   Status restore(std::uint64_t number, Deadline deadline);
   /// What one of the keys for a run's end has.
   struct EndEntry {
-    bool there = false;                ///< it has a value
-    std::optional<StoredEnd> known{};  ///< none: that is refused
+    bool there = false;             ///< it has a value
+    std::optional<RunEnd> known{};  ///< none: that is refused
   };
   /// Says how a run ended, unless a later end is known.
-  Status add_end(const StoredRun& run, const StoredEnd& end, Deadline deadline);
+  Status add_end(const StoredRun& run, const RunEnd& end, Deadline deadline);
   Result<EndEntry> end_at(const StoredRun& run, std::size_t place, Deadline deadline);
 
   StoredEntries& entries_;

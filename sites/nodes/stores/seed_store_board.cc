@@ -92,7 +92,7 @@ void SeedStoreBoard::note_run(const std::optional<StoredRunId>& run) {
   wish_.own = run;
 }
 
-void SeedStoreBoard::note_end(const StoredRunId& id, const StoredEnd& end) {
+void SeedStoreBoard::note_end(const StoredRunId& id, const RunEnd& end) {
   const std::lock_guard lock(mutex_);
   end_ = {id, end};
   due_ = true;

@@ -61,7 +61,7 @@ class SeedStoreBoard {
   /// The run in which this node is, which a store that loses its memory gets back; none: in none.
   void note_run(const std::optional<StoredRunId>& run);
   /// The run with this id has ended so, which the store is told.
-  void note_end(const StoredRunId& id, const StoredEnd& end);
+  void note_end(const StoredRunId& id, const RunEnd& end);
   /// The node leaves: its lease is taken out.
   void leave();
 
@@ -74,7 +74,7 @@ class SeedStoreBoard {
 
   // For the thread.
 
-  using End = std::pair<StoredRunId, StoredEnd>;  ///< how a run ended
+  using End = std::pair<StoredRunId, RunEnd>;  ///< how a run ended
   /// What a look at the runs goes by.
   struct RunWish {
     std::optional<StoredRun> wanted{};  ///< the run that the node wants to begin

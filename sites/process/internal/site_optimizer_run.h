@@ -77,7 +77,7 @@ class SiteOptimizer::Run {
   bool rounds_are_over() const { return node_.rounds_are_over(round()); }
 
   SiteParts parts_;
-  const SiteListener listener_;
+  const SiteTeller teller_;
   SiteGuard guard_;
   sites::Patience patience_;
   sites::Patience answers_;  ///< to what a secure sum needs

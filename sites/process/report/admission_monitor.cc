@@ -7,8 +7,8 @@
 
 namespace sotto {
 
-AdmissionMonitor::AdmissionMonitor(const Channels& channels, SiteListener listener)
-    : channels_(channels), listener_(std::move(listener)) {}
+AdmissionMonitor::AdmissionMonitor(const Channels& channels, SiteTeller teller)
+    : channels_(channels), teller_(std::move(teller)) {}
 
 void AdmissionMonitor::follow(const std::vector<TrustedPeer>& lines) {
   keys_told_.clear();
@@ -23,32 +23,30 @@ void AdmissionMonitor::follow(const std::vector<TrustedPeer>& lines) {
   }
 }
 
-void AdmissionMonitor::look(Round round) {
-  look_at_keys(round);
-  look_at_crowd(round);
+void AdmissionMonitor::look() {
+  look_at_keys();
+  look_at_crowd();
 }
 
 /// A crowd is told of when it begins, and again when it has not ended for a while.
-void AdmissionMonitor::look_at_crowd(Round round) {
+void AdmissionMonitor::look_at_crowd() {
   const Strangers strangers = channels_.strangers();
   const bool many = strangers.left >= left_told_ + kManyLeft;
   if ((strangers.cut == cut_told_ && !many) || !crowd_due_.expired()) {
     return;
   }
-  listener_({.level = SiteEvent::Level::warning,
-             .kind = SiteEvent::Kind::door_crowded,
-             .text = fmt::format("{} connections that had not proved a key were ended to make room "
-                                 "for others, and {} ended without a proof; {} are there, of {} at "
-                                 "most",
-                                 strangers.cut - cut_told_, strangers.left - left_told_,
-                                 strangers.waiting, strangers.room),
-             .round = round});
+  teller_.warn(SiteEvent::Kind::door_crowded,
+               fmt::format("{} connections that had not proved a key were ended to make room "
+                           "for others, and {} ended without a proof; {} are there, of {} at "
+                           "most",
+                           strangers.cut - cut_told_, strangers.left - left_told_,
+                           strangers.waiting, strangers.room));
   cut_told_ = strangers.cut;
   left_told_ = strangers.left;
   crowd_due_ = Deadline::after(kLongestSilence);
 }
 
-void AdmissionMonitor::look_at_keys(Round round) {
+void AdmissionMonitor::look_at_keys() {
   if (!keys_due_.expired()) {
     return;
   }
@@ -61,15 +59,13 @@ void AdmissionMonitor::look_at_keys(Round round) {
       continue;
     }
     told = true;
-    listener_({.level = SiteEvent::Level::warning,
-               .kind = SiteEvent::Kind::key_refused,
-               .text = fmt::format(
-                   "not let in from {}: the key {} {}", key.refused.address, key.refused.key,
-                   key.name.empty() ? "is not in the list of peers"
-                   : key.listed     ? "has a line in the list of peers that allows it nothing"
-                                    : "was in the list of peers, and is not any more"),
-               .peer = key.name,
-               .round = round});
+    teller_.warn(
+        SiteEvent::Kind::key_refused,
+        fmt::format("not let in from {}: the key {} {}", key.refused.address, key.refused.key,
+                    key.name.empty() ? "is not in the list of peers"
+                    : key.listed     ? "has a line in the list of peers that allows it nothing"
+                                     : "was in the list of peers, and is not any more"),
+        key.name);
   }
   if (told) {
     keys_due_ = Deadline::after(key_pause_);

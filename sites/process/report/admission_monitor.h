@@ -12,24 +12,24 @@
 #include <string>
 #include <vector>
 
-#include <sotto/base/ids.h>
 #include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/trust/allow_list.h>
 #include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/process/report/site_teller.h>
 
 namespace sotto {
 
 class AdmissionMonitor {
  public:
-  /// Watches `channels`, and tells `listener`.
-  AdmissionMonitor(const Channels& channels, SiteListener listener);
+  /// Watches `channels`, and has `teller` tell of them.
+  AdmissionMonitor(const Channels& channels, SiteTeller teller);
 
   /// Takes a list of peers that has come into force. Keys that were told of are told of again,
   /// since the new list may say otherwise of them.
   void follow(const std::vector<TrustedPeer>& lines);
-  /// Tells what is new since the last call, in round `round` of the site.
-  void look(Round round);
+  /// Tells what is new since the last call.
+  void look();
   /// The latest refused keys, and their owners now or before.
   std::vector<SiteRefusedKey> refused_keys() const;
 
@@ -43,11 +43,11 @@ class AdmissionMonitor {
   /// Connections that ended without a proof, since that was told, which are a crowd, too.
   static constexpr std::uint64_t kManyLeft = 256;
 
-  void look_at_keys(Round round);
-  void look_at_crowd(Round round);
+  void look_at_keys();
+  void look_at_crowd();
 
   const Channels& channels_;
-  const SiteListener listener_;
+  const SiteTeller teller_;
   std::set<std::string> listed_;              ///< the keys of the list that is in force
   std::map<std::string, std::string> names_;  ///< owners by key, of all lists so far
   std::set<std::string> keys_told_;

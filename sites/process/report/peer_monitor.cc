@@ -38,20 +38,15 @@ std::optional<std::int64_t> end_of_key(const TrustedPeer* line, std::string_view
 }  // namespace
 
 PeerMonitor::PeerMonitor(const sites::Site& site, const Channels& channels, const SiteLinks& links,
-                         bool observer, std::string settings, SiteListener listener)
+                         bool observer, std::string settings, SiteTeller teller)
     : site_(site),
       channels_(channels),
       links_(links),
       observer_(observer),
       settings_(std::move(settings)),
-      listener_(listener),
-      admission_(channels, std::move(listener)) {
+      teller_(teller),
+      admission_(channels, std::move(teller)) {
   follow_list();
-}
-
-void PeerMonitor::tell(Level level, SiteEvent::Kind kind, std::string text, std::string peer,
-                       std::vector<SiteFigure> figures) const {
-  listener_({level, kind, std::move(text), std::move(peer), site_.round(), std::move(figures)});
 }
 
 void PeerMonitor::follow_list() {
@@ -74,8 +69,9 @@ void PeerMonitor::follow_list() {
   if (std::ranges::none_of(links_.lines(), [this](const TrustedPeer& line) {
         return line.rank != links_.self() && (line.may_send || line.send_to);
       })) {
-    tell(Level::warning, SiteEvent::Kind::trusts_nobody,
-         "the list of peers allows nobody to send, and nobody is sent to: the site trains alone");
+    teller_.warn(
+        SiteEvent::Kind::trusts_nobody,
+        "the list of peers allows nobody to send, and nobody is sent to: the site trains alone");
   }
   name_send_only();
 }
@@ -88,10 +84,11 @@ void PeerMonitor::name_send_only() const {
     }
   }
   if (!names.empty()) {
-    tell(Level::info, SiteEvent::Kind::send_only,
-         fmt::format("sends to {} and lets none of them send: unless they are observers, or lead "
-                     "back here by way of others, each takes weight from this site",
-                     fmt::join(names, ", ")));
+    teller_.tell(
+        Level::info, SiteEvent::Kind::send_only,
+        fmt::format("sends to {} and lets none of them send: unless they are observers, or lead "
+                    "back here by way of others, each takes weight from this site",
+                    fmt::join(names, ", ")));
   }
 }
 
@@ -104,7 +101,7 @@ void PeerMonitor::look() {
   if (look_due_.expired()) {
     look_due_ = Deadline::after(kLookEvery);
     look_at_channels();
-    admission_.look(site_.round());
+    admission_.look();
   }
 }
 
@@ -130,23 +127,23 @@ void PeerMonitor::look_at(const PeerState& peer, const PeerLink& link, Seen& see
   }
   if (peer.offences > seen.offences) {
     seen.offences = peer.offences;
-    tell(Level::warning, SiteEvent::Kind::peer_offence,
-         fmt::format("it broke a rule: {}", peer.trouble), peer.name);
+    teller_.warn(SiteEvent::Kind::peer_offence, fmt::format("it broke a rule: {}", peer.trouble),
+                 peer.name);
   }
   const PeerStanding standing = standing_of(peer, link, {});
   if (peer.up && !seen.met && !link.restless) {
     seen.trouble.clear();
-    tell(Level::info, SiteEvent::Kind::peer_up,
-         fmt::format("in touch{}; it has come to round {}{}{}", way_of(link.rank), peer.round,
-                     standing.text.empty() ? "" : "; ", standing.text),
-         peer.name, {{"peer_round", peer.round}});
+    teller_.tell(Level::info, SiteEvent::Kind::peer_up,
+                 fmt::format("in touch{}; it has come to round {}{}{}", way_of(link.rank),
+                             peer.round, standing.text.empty() ? "" : "; ", standing.text),
+                 peer.name, {{"peer_round", peer.round}});
   }
   seen.met = peer.up && !link.restless;
   look_at_habit(standing, peer.name, seen);
   if (standing.phase == PeerPhase::refused && !standing.text.empty() &&
       standing.text != seen.trouble) {
     seen.trouble = standing.text;
-    tell(Level::warning, SiteEvent::Kind::peer_refused, standing.text, peer.name);
+    teller_.warn(SiteEvent::Kind::peer_refused, standing.text, peer.name);
   }
 }
 
@@ -162,8 +159,8 @@ void PeerMonitor::look_at_habit(const PeerStanding& standing, const std::string&
   } else if (seen.told.tell(standing.concern,
                             Deadline::Clock::now())) {  // or once the pause is over
     seen.habit = standing.concern;
-    tell(*kind == SiteEvent::Kind::peer_late ? Level::info : Level::warning, *kind, standing.text,
-         name);
+    teller_.tell(*kind == SiteEvent::Kind::peer_late ? Level::info : Level::warning, *kind,
+                 standing.text, name);
   }
 }
 
@@ -179,8 +176,9 @@ void PeerMonitor::look_at_channels() {
     const PeerLink& link = links_.link(*place);
     Seen& seen = seen_[peer.name];
     if (channel.contested && !seen.contested) {
-      tell(Level::warning, SiteEvent::Kind::peer_contested,
-           "two processes have its key: one is in touch, and another one connects", peer.name);
+      teller_.warn(SiteEvent::Kind::peer_contested,
+                   "two processes have its key: one is in touch, and another one connects",
+                   peer.name);
     }
     seen.contested = channel.contested;
     if (link.open || link.restless || channel.up || channel.reason.empty() ||
@@ -190,9 +188,8 @@ void PeerMonitor::look_at_channels() {
     seen.trouble = channel.reason;
     if (channel.reason != link.down_reason) {
       const bool refused = standing_of(peer, link, channel).phase == PeerPhase::refused;
-      tell(Level::warning,
-           refused ? SiteEvent::Kind::peer_refused : SiteEvent::Kind::peer_unreachable,
-           channel.reason, peer.name);
+      teller_.warn(refused ? SiteEvent::Kind::peer_refused : SiteEvent::Kind::peer_unreachable,
+                   channel.reason, peer.name);
     }
   }
 }

@@ -24,6 +24,7 @@
 #include <sotto/sites/nodes/report/site_report.h>
 #include <sotto/sites/process/report/admission_monitor.h>
 #include <sotto/sites/process/report/repeated_concern.h>
+#include <sotto/sites/process/report/site_teller.h>
 #include <sotto/sites/process/site_links.h>
 
 namespace sotto {
@@ -33,7 +34,7 @@ class PeerMonitor {
   /// `settings` are the site's own (SiteSetup). `observer`: the site sends nothing, so that edges
   /// along which it would only send are not named.
   PeerMonitor(const sites::Site& site, const Channels& channels, const SiteLinks& links,
-              bool observer, std::string settings, SiteListener listener);
+              bool observer, std::string settings, SiteTeller teller);
 
   /// Tells what has changed since the last call.
   void look();
@@ -71,15 +72,13 @@ class PeerMonitor {
   const TrustedPeer* line_of(Rank rank) const;
   /// By which key, where the peer has several, and by which connection.
   std::string way_of(Rank rank) const;
-  void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text, std::string peer = {},
-            std::vector<SiteFigure> figures = {}) const;
 
   const sites::Site& site_;
   const Channels& channels_;
   const SiteLinks& links_;
   const bool observer_;
   const std::string settings_;  ///< settings that sites must share, in words
-  const SiteListener listener_;
+  const SiteTeller teller_;
   AdmissionMonitor admission_;
   std::optional<std::uint64_t> list_version_{};
   std::map<std::string, Seen> seen_;  ///< peers by name

@@ -35,11 +35,12 @@ Status write_site_model(const SiteParts& parts) {
 }  // namespace
 
 SiteListener heard_listener(SiteListener listener, bool by_roster) {
-  if (listener && !by_roster) {
+  listener = heard(std::move(listener));
+  if (!by_roster) {
     return listener;
   }
   return [listener = std::move(listener)](const SiteEvent& event) {
-    if (listener && event.kind != SiteEvent::Kind::trusts_nobody) {
+    if (event.kind != SiteEvent::Kind::trusts_nobody) {
       listener(event);
     }
   };
@@ -47,18 +48,13 @@ SiteListener heard_listener(SiteListener listener, bool by_roster) {
 
 SiteReporter::SiteReporter(const SiteParts& parts, const SiteConnections& connections,
                            const SiteGuard& guard, const sites::Patience& patience,
-                           SiteListener listener)
+                           SiteTeller teller)
     : parts_(parts),
       connections_(connections),
       guard_(guard),
       patience_(patience),
-      listener_(std::move(listener)),
+      teller_(std::move(teller)),
       started_at_(unix_time()) {}
-
-void SiteReporter::tell(Level level, SiteEvent::Kind kind, std::string text,
-                        std::vector<SiteFigure> figures) const {
-  listener_({level, kind, std::move(text), {}, parts_.site.round(), std::move(figures)});
-}
 
 void SiteReporter::tell_of_budget() {
   if (parts_.gradients.spent() && !std::exchange(told_of_budget_, true)) {
@@ -82,7 +78,7 @@ void SiteReporter::tell_of_round() {
     return;
   }
   told_ = Clock::now();
-  listener_(
+  teller_.tell(
       history_.round_event(parts_.site.state(), connections_.peers(), parts_.gradients.loss()));
 }
 
@@ -152,7 +148,7 @@ void SiteReporter::evaluated(const Evaluation& quality) {
 void SiteReporter::export_model() {
   const Status status = write_site_model(parts_);
   if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
-    tell(Level::warning, SiteEvent::Kind::export_failed, status.message());
+    teller_.warn(SiteEvent::Kind::export_failed, status.message());
   } else if (status.ok() && !parts_.options.export_file.empty()) {
     const std::string digest = sha256_hex(std::as_bytes(parts_.site.parameters()));
     if (std::exchange(exported_, digest) != digest) {

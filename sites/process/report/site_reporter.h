@@ -9,12 +9,13 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sotto/sites/core/conduct/patience.h>
 #include <sotto/sites/nodes/report/site_history.h>
 #include <sotto/sites/nodes/report/site_report.h>
+#include <sotto/sites/process/report/site_teller.h>
 #include <sotto/sites/process/site_connections.h>
 #include <sotto/sites/process/site_guard.h>
 #include <sotto/sites/process/site_parts.h>
@@ -28,13 +29,15 @@ SiteListener heard_listener(SiteListener listener, bool by_roster);
 
 class SiteReporter {
  public:
-  /// Tells `listener` of events.
+  /// Has `teller` tell of events.
   SiteReporter(const SiteParts& parts, const SiteConnections& connections, const SiteGuard& guard,
-               const sites::Patience& patience, SiteListener listener);
+               const sites::Patience& patience, SiteTeller teller);
 
   /// Tells an event, with the site's round.
   void tell(SiteEvent::Level level, SiteEvent::Kind kind, std::string text,
-            std::vector<SiteFigure> figures = {}) const;
+            std::vector<SiteFigure> figures = {}) const {
+    teller_.tell(level, kind, std::move(text), {}, std::move(figures));
+  }
   /// Tells once that no gradient may leave any more, as soon as that is so.
   void tell_of_budget();
   /// A round is over: it is in the report at once, and told by tell_of_round.
@@ -70,7 +73,7 @@ class SiteReporter {
   const SiteConnections& connections_;
   const SiteGuard& guard_;
   const sites::Patience& patience_;
-  const SiteListener listener_;
+  const SiteTeller teller_;
   SitePhase phase_ = SitePhase::starting;
   const Clock::time_point began_ = Clock::now();
   const double started_at_;

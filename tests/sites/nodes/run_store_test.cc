@@ -107,10 +107,10 @@ TEST_CASE("run stores: the next run is begun once and from the number that was s
   CHECK(a.runs.note_end({1, 1}, {.steps = 40, .all_left = true}, soon()).ok());
   CHECK_FALSE(b.runs.end_of({.number = 2, .id = {2, 2}}, soon()).value());
   CHECK(b.runs.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
-        StoredEnd{.steps = 40, .all_left = true});
+        RunEnd{.steps = 40, .all_left = true});
   CHECK(b.runs.note_end({1, 1}, {.steps = 40, .all_left = false}, soon()).ok());  // is known better
   CHECK(a.runs.end_of({.number = 1, .id = {1, 1}}, soon()).value() ==
-        StoredEnd{.steps = 40, .all_left = true});
+        RunEnd{.steps = 40, .all_left = true});
   // The end of another run under that number says nothing of this one.
   CHECK_FALSE(b.runs.end_of({.number = 1, .id = {7, 7}}, soon()).value());
   CHECK(b.entries.take_refused().size() == 1);
@@ -186,21 +186,21 @@ TEST_CASE("run stores: an end is not overwritten by one that was seen before it"
   fake->before_claim(
       [&] { CHECK(b.runs.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok()); });
   CHECK(a.runs.note_end(run.id, {.steps = 8, .all_left = false}, soon()).ok());
-  CHECK(a.runs.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  CHECK(a.runs.end_of(run, soon()).value() == RunEnd{.steps = 8, .all_left = true});
   CHECK(fake->values().size() == 2);
   CHECK(fake->remove("nodes/runs/1/end").ok());
   // The other one is first.
   fake->before_claim([&] { CHECK(b.runs.note_end(run.id, {.steps = 6}, soon()).ok()); });
   CHECK(a.runs.note_end(run.id, {.steps = 8, .all_left = true}, soon()).ok());
-  CHECK(b.runs.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  CHECK(b.runs.end_of(run, soon()).value() == RunEnd{.steps = 8, .all_left = true});
   CHECK(fake->values().contains("nodes/runs/1/end/1"));
   // What is no end takes a place, and hides nothing.
   REQUIRE(fake->set("nodes/runs/1/end", std::vector<std::byte>(40)).ok());
-  CHECK(b.runs.end_of(run, soon()).value() == StoredEnd{.steps = 8, .all_left = true});
+  CHECK(b.runs.end_of(run, soon()).value() == RunEnd{.steps = 8, .all_left = true});
   CHECK(b.entries.take_refused().size() == 1);
   REQUIRE(fake->remove("nodes/runs/1/end/1").ok());
   CHECK(b.runs.note_end(run.id, {.steps = 9}, soon()).ok());
-  CHECK(a.runs.end_of(run, soon()).value() == StoredEnd{.steps = 9});
+  CHECK(a.runs.end_of(run, soon()).value() == RunEnd{.steps = 9});
 }
 
 TEST_CASE("run stores: damaged and forged entries are refused by name once each") {

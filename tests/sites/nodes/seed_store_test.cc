@@ -166,7 +166,7 @@ TEST_CASE("seed stores: of two nodes that want to begin a run one does and its e
   // What is told last of all arrives, too.
   b->board().note_end(begun.id, {.steps = 9, .all_left = true});
   b.reset();
-  await([&] { return a->board().runs().end == StoredEnd{.steps = 9, .all_left = true}; });
+  await([&] { return a->board().runs().end == RunEnd{.steps = 9, .all_left = true}; });
 }
 
 TEST_CASE("seed stores: a call that hangs is told of and holds up no end") {

@@ -28,7 +28,11 @@ TEST_CASE("a loss that jumps is told where the parcels moved the model farther t
     return true;
   });
   std::vector<SiteEvent> told;
-  SiteGuard guard(scene.network.site(0), [&](const SiteEvent& event) { told.push_back(event); });
+  const sites::Site& own = scene.network.site(0);
+  SiteGuard guard(scene.network.site(0), SiteTeller(own, [&](const SiteEvent& event) {
+                    CHECK(event.round == own.round());
+                    told.push_back(event);
+                  }));
   const auto rounds = [&](int count) {
     for (int k = 0; k < count; ++k) {
       scene.round();

@@ -67,10 +67,10 @@ struct Scene {
     setup.compressor = make_compressor("none");
     setup.incarnation = 1;
     site = std::make_unique<sites::Site>(std::move(setup));
-    const SiteListener listener = [this](const SiteEvent& event) { events.push_back(event); };
-    links = std::make_unique<SiteLinks>(*site, channels, list, 0, sites::MixingKind::push_sum,
-                                        listener);
-    monitor = std::make_unique<PeerMonitor>(*site, channels, *links, false, "", listener);
+    const SiteTeller teller(*site, [this](const SiteEvent& event) { events.push_back(event); });
+    links =
+        std::make_unique<SiteLinks>(*site, channels, list, 0, sites::MixingKind::push_sum, teller);
+    monitor = std::make_unique<PeerMonitor>(*site, channels, *links, false, "", teller);
     REQUIRE(site->try_begin(true));
   }
   void happens(ChannelEvent::Kind kind, std::string reason = {}, std::size_t bytes = 0) {
@@ -224,23 +224,25 @@ TEST_CASE("what was told of a peer is not told again when it returns to the list
 TEST_CASE("a refused key is told once, with the owner that it has or had") {
   ScriptedChannels channels;
   std::vector<SiteEvent> events;
-  AdmissionMonitor monitor(channels, [&](const SiteEvent& event) { events.push_back(event); });
+  const Scene scene;
+  AdmissionMonitor monitor(
+      channels, SiteTeller(*scene.site, [&](const SiteEvent& event) { events.push_back(event); }));
   auto lines = two_lines();
   const std::string key = lines[1].key.text();
   channels.refused = {.times = 1, .latest = {{.key = key, .address = "10.0.0.9:7"}}};
   monitor.follow(lines);
-  monitor.look(3);
+  monitor.look();
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == SiteEvent::Kind::key_refused);
   CHECK(events[0].peer == "b");
-  CHECK(events[0].round == Round{3});
+  CHECK(events[0].round == scene.site->round());
   CHECK(events[0].text.ends_with("has a line in the list of peers that allows it nothing"));
-  monitor.look(4);
+  monitor.look();
   CHECK(events.size() == 1);
 
   lines.pop_back();
   monitor.follow(lines);
-  monitor.look(5);
+  monitor.look();
   CHECK(events.size() == 1);  // a pause has begun
   CHECK_FALSE(monitor.refused_keys().at(0).listed);
   CHECK(monitor.refused_keys().at(0).name == "b");

@@ -1,4 +1,4 @@
-#include <sotto/sites/core/mixing/site_mixing.h>
+#include <sotto/sites/core/mixing/make_mixing.h>
 
 #include <algorithm>
 #include <cmath>
@@ -55,44 +55,34 @@ MixingSetup common_setup(SiteSetup& setup) {
   return mixing;
 }
 
-SiteMixing make_push_sum(SiteSetup& setup) {
+std::unique_ptr<Mixing> make_push_sum(SiteSetup& setup) {
   MassSetup mass = {.rule = setup.mass, .cap = setup.mass_cap};
   if (setup.observer) {
     // An observer's mass is nobody's business: 1 after each round, as it weighs what it has by the
     // last few.
     mass.rule.back = mass.rule.least = mass.rule.most = 1;
   }
-  auto made = std::make_unique<PushSumMixing>(common_setup(setup), mass);
-  PushSumMixing* const mixing = made.get();
-  return {.model = std::move(made), .mass = mixing};
+  return std::make_unique<PushSumMixing>(common_setup(setup), mass);
 }
 
-SiteMixing make_gossip(SiteSetup& setup) {
-  auto made = std::make_unique<GossipMixing>(common_setup(setup), setup.rule);
-  GossipMixing* const mixing = made.get();
-  return {.model = std::move(made), .copies = mixing};
-}
-
-SiteMixing make_secure_mean(SiteSetup& setup) {
+std::unique_ptr<Mixing> make_secure_mean(SiteSetup& setup) {
   const SumSetup sum = {
       .name = setup.name, .rule = setup.sum, .secret = std::exchange(setup.secret, {})};
-  auto made = std::make_unique<SecureMixing>(common_setup(setup), sum);
-  SecureMixing* const mixing = made.get();
-  return {.model = std::move(made), .mean = mixing};
+  return std::make_unique<SecureMixing>(common_setup(setup), sum);
 }
 
 }  // namespace
 
-SiteMixing make_mixing(SiteSetup& setup) {
+std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   switch (setup.exchange) {
     case MixingKind::push_sum:
       return make_push_sum(setup);
     case MixingKind::gossip:
-      return make_gossip(setup);
+      return std::make_unique<GossipMixing>(common_setup(setup), setup.rule);
     case MixingKind::secure_mean:
       return make_secure_mean(setup);
   }
-  return {};
+  return nullptr;
 }
 
 }  // namespace sotto::sites
