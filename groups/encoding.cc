@@ -38,7 +38,7 @@ constexpr std::array kRules = {
     Rule{Carried::activation, "activation", true, false, true, 8, 16,
          "rows of different examples have no common error that feedback could make up for",
          "take none, fp16 or quant:8, without memory, or where rows recur under keys a contraction "
-         "(quant:4) in a KeyedLink"},
+         "(quant:4) in a KeyedLink, or in a Halo that replaces rows"},
     Rule{Carried::activation_gradient, "activation_gradient", true, false, false, 8, 0,
          "rows of different examples have no common error that feedback could make up for",
          "take none or quant:8, without memory"},
@@ -100,7 +100,8 @@ std::string_view memory_name(ErrorMemory memory) {
 void refuse_keyed(const Encoding& encoding) {
   if (encoding.memory == ErrorMemory::keyed) {
     refuse("compressor", encoding.compressor,
-           "this collective has no memory under keys; take the memory none, or a KeyedLink");
+           "this collective has no memory under keys; take the memory none, a "
+           "KeyedLink, or a Halo that replaces rows");
   }
 }
 

@@ -12,6 +12,17 @@
 namespace sotto {
 namespace {
 
+/// Takes back what KeyedMemory::save wrote of `rows` rows, whose keys are their places in a list.
+Status load_held(ByteReader& in, std::size_t rows, KeyedMemory& held) {
+  Status status = held.load(in);
+  std::size_t known = 0;
+  for (std::size_t i = 0; i < rows; ++i) {
+    known += std::size_t{held.has(i)};
+  }
+  const bool of_list = !status.ok() || known == held.size();
+  return of_list ? status : Status(Fault::malformed, "held rows of a halo are none of its lists");
+}
+
 void check_lists(const std::vector<HaloEdge>& edges, const Group& group, std::size_t longest) {
   int last = -1;
   for (const HaloEdge& edge : edges) {
@@ -375,14 +386,14 @@ void Halo::save(ByteBuffer& out) const {
 }
 
 Status Halo::load(ByteReader& in) {
-  for (auto* edges : {&held_out_, &held_in_}) {
-    for (KeyedMemory& held : *edges) {
-      if (Status status = held.load(in); !status.ok()) {
-        return status;
-      }
-    }
+  Status status;
+  for (std::size_t edge = 0; status.ok() && edge < held_out_.size(); ++edge) {
+    status = load_held(in, lists_.out[edge].rows.size(), held_out_[edge]);
   }
-  return {};
+  for (std::size_t edge = 0; status.ok() && edge < held_in_.size(); ++edge) {
+    status = load_held(in, lists_.in[edge].rows.size(), held_in_[edge]);
+  }
+  return status;
 }
 
 Status Halo::complete(const Exchange& exchange) {

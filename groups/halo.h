@@ -16,7 +16,8 @@
 // in front; an end that holds other rows refuses the frame. Elements in the header: rows that
 // follow × width. ExchangeVolume: a frame to each neighbouring part, of 64 + ⌈rows/8⌉ + rows
 // |C(width)| bytes at most; where rows are held 8 more, and C is the longer of both encodings.
-// Memory of held rows: 4 × width bytes a row of each edge, at both ends.
+// Memory of held rows: 4 × width bytes a row of each edge, at both ends; its place in the memory is
+// allocated when the row goes for the first time.
 #pragma once
 
 #include <algorithm>

@@ -25,11 +25,14 @@ struct CodecCost {
   double seconds_per_exchange = 0;  ///< paid once when it is posted
   /// How often a frame of the first phase of an algorithm's round is decoded.
   int first_phase_decodings = 1;
+  /// The first bucket of that algorithm: below are those of what wraps it (two_level.h).
+  std::size_t first_bucket = 0;
 
   /// How often a frame of an exchange under this tag is decoded. Programs of groups
   /// (groups/program.h), whose buckets are above those of algorithms, decode once.
   int decodings(const ExchangeTag& tag) const {
-    return tag.phase == 0 && tag.bucket < kMostBuckets ? first_phase_decodings : 1;
+    const bool of_algorithm = tag.bucket >= first_bucket && tag.bucket < kMostBuckets;
+    return tag.phase == 0 && of_algorithm ? first_phase_decodings : 1;
   }
 
   bool operator==(const CodecCost&) const = default;

@@ -17,7 +17,7 @@ FOLDERS = {
     "observe": "A run's figures for dashboards",
     "comm": "Transports, and where nodes meet",
     "sim": "The simulator",
-    "study": "Scenarios, simulated and planned",
+    "groups": "Programs of groups of nodes, and what these exchange",
     "kernels": "Vector operations",
     "base": "Errors, bytes, random numbers",
     "bindings": "C",

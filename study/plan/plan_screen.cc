@@ -188,7 +188,7 @@ class Screen {
     }
   }
 
-  /// Adds the paces of the run that make a round shorter by a tenth than the first that was found.
+  /// Adds the paces of the run that may be shorter than the first that was found.
   void add_shorter(const RunSpec& run, const std::vector<Round>& intervals,
                    std::vector<Candidate>& found) {
     try {
@@ -202,7 +202,7 @@ class Screen {
     }
   }
 
-  /// Adds the run with delayed gradients, where that makes a round shorter by a tenth.
+  /// Adds the run with delayed gradients, where that may make a round shorter.
   void add_delayed(const RunSpec& run, std::vector<Candidate>& found) {
     Candidate delayed =
         prediction_of({.run = run.with("delayed-gradient", "true")}, scenario_, codec_)

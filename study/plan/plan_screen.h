@@ -36,8 +36,9 @@ struct Screened {
 };
 
 /// Screens the proposals and, beside those that vary, those intervals, fragments, delayed
-/// gradients, groups and tied blocks that make a round shorter by a tenth, the outer rule that the
-/// algorithm is tried with, and the step rules. Fault::stopped where `stop` interrupts it. Throws
+/// gradients, groups and tied blocks that make a round shorter by a tenth, or may do so
+/// (Candidate::may_be_shorter_than), the outer rule that the algorithm is tried with, and the step
+/// rules. Fault::stopped where `stop` interrupts it. Throws
 /// Error for a run of the scenario's own that cannot be, unless lists restrict the search, and
 /// where nothing that was asked for is possible.
 Result<Screened> screen_space(const SearchSpace& space, const Scenario& scenario, CodecMeter& codec,

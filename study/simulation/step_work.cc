@@ -8,9 +8,11 @@
 #include <sotto/optim/common_hyperparameters.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule_spec.h>
+#include <sotto/optim/wrappers/own_tensors.h>
 #include <sotto/study/strategies/score.h>
 #include <sotto/topology/properties.h>
 #include <sotto/trainers/algorithm_setup.h>
+#include <sotto/trainers/placed_model.h>
 
 namespace sotto::study {
 namespace {
@@ -29,7 +31,7 @@ double columns_of_matrices(const Compressor& compressor, const ParameterLayout& 
   return elements * options->rank * options->steps;
 }
 
-/// Multiply-adds of a step by the rule of this specification.
+/// Multiply-adds of a step by the rule of this specification, over all these tensors.
 double multiply_adds_of(const std::string& rule, const ParameterLayout& layout) {
   const StepRuleSpec spec = parse_step_rule(rule);
   const bool multiplies = spec.info->multiply_adds != nullptr ||
@@ -39,12 +41,23 @@ double multiply_adds_of(const std::string& rule, const ParameterLayout& layout) 
   return multiplies ? multiply_adds_of_step(spec, layout) : 0;
 }
 
+/// Multiply-adds of a step of one node, which may have some of the tensors to itself.
+double multiply_adds_of(const OptimizerOptions& options, const ParameterLayout& layout) {
+  const std::string& rule = options.step_rule.rule;
+  if (!options.placed) {
+    return multiply_adds_of(rule, layout);
+  }
+  const SteppedTensors stepped = options.placed->stepped(dimension_of(layout), 0);
+  return multiply_adds_of(rule, layout_of_parts(layout, stepped.common)) +
+         multiply_adds_of(rule, layout_of_parts(layout, stepped.own));
+}
+
 }  // namespace
 
 StepWork multiply_adds_of(const TrainPlan& plan, const ParameterLayout& layout, int degree) {
   const OptimizerOptions& options = plan.run.optimizer;
   const PlanFit& facts = algorithm_info(options.algorithm).planned;
-  StepWork work = {.step = multiply_adds_of(options.step_rule.rule, layout)};
+  StepWork work = {.step = multiply_adds_of(options, layout)};
   const double products = facts.products + facts.products_per_neighbour * degree;
   if (products > 0) {
     const auto compressor =
@@ -85,6 +98,7 @@ void add_second_decoding(const TrainPlan& plan, std::vector<NodeSpec>& nodes) {
   const int decodings = decodings_of_messages(algorithm.hyperparameters);
   for (NodeSpec& node : nodes) {
     node.codec.first_phase_decodings = decodings;
+    node.codec.first_bucket = plan.run.optimizer.groups.empty() ? 0 : 1;
   }
 }
 

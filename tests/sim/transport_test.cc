@@ -143,6 +143,9 @@ TEST_CASE("an exchange costs what it costs once, and a frame for several peers o
   CHECK(end_with({.encode_s_per_byte = 1e-5}) == 20 * kMs);
   CHECK(end_with({.decode_s_per_byte = 1e-6}) == 13 * kMs);
   CHECK(end_with({.decode_s_per_byte = 1e-6, .first_phase_decodings = 2}) == 16 * kMs);
+  // A frame of what wraps the algorithm is decoded once.
+  CHECK(end_with({.decode_s_per_byte = 1e-6, .first_phase_decodings = 2, .first_bucket = 1}) ==
+        13 * kMs);
   CHECK_THROWS_WITH(end_with({.first_phase_decodings = 0}),
                     doctest::Contains("first_phase_decodings"));
 }

@@ -33,8 +33,8 @@ struct Prediction {
   /// connect.
   Candidate as_proposed() const { return timed(described, plan.run.optimizer.streaming); }
 
-  /// The run as proposed, then with those of `intervals` and those exchanges in fragments that make
-  /// a round shorter by a tenth. Throws Error as as_proposed does.
+  /// The run as proposed, then with those of `intervals` and those exchanges in fragments that may
+  /// make a round shorter (Candidate::may_be_shorter_than). Throws Error as as_proposed does.
   std::vector<Candidate> paces(const std::vector<Round>& intervals) const;
 
   /// The candidate with its time by the model, if its exchange is cut so.

@@ -18,6 +18,7 @@
 #include <sotto/study/plan/plan_search.h>
 #include <sotto/study/simulation/job_nodes.h>
 #include <sotto/study/simulation/simulated_run.h>
+#include <sotto/study/simulation/step_work.h>
 #include <sotto/study/train/train_plan.h>
 #include <sotto/trainers/run.h>
 
@@ -409,6 +410,22 @@ TEST_CASE("experts that are more than a value of the store are refused before a 
   CHECK(refusal(kMost - 1, 2) == "taken");
   CHECK(refusal(kMost, 1) == "taken");
   CHECK(refusal(kMost, 2).find("268435457 parameters together") != std::string::npos);
+}
+
+TEST_CASE("a node multiplies matrices for the experts that it steps and for no others") {
+  const Verse verse;
+  const auto products = [&](int nodes, const std::string& experts_at) {
+    TrainOptions options = job(verse, nodes, experts_at);
+    options.step_rule = "muon";
+    const TrainPlan plan = make_train_plan(options);
+    return multiply_adds_of(plan, plan.unpaced_task_of(0)->layout(), 0).step;
+  };
+  const double whole = products(2, "everywhere");
+  CHECK(products(4, "everywhere") == whole);
+  const double without_half = whole - products(2, "nodes");
+  CHECK(without_half > 0);
+  // Of the four experts of a layer a node has two of two nodes, and one of four.
+  CHECK(whole - products(4, "nodes") == doctest::Approx(1.5 * without_half));
 }
 
 }  // namespace sotto::test::experts_at_nodes_test
