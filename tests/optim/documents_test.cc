@@ -62,10 +62,6 @@ TEST_CASE("passages name exactly the algorithms of which the registry says the s
   };
   using Info = AlgorithmInfo;
   for (const Passage& one : std::vector<Passage>{
-           {"planning.md", "1. **Candidates**", ", on `ring`",
-            [](const Info& info) { return !info.planned.compressors.empty() && !info.robust; }},
-           {"planning.md", "Algorithms that are not tried", "`refused`",
-            [](const Info& info) { return info.planned.compressors.empty(); }},
            {"planning.md", "`fragments=2 sync-delay=T` behind gradients", "with such intervals",
             [](const Info& info) { return info.takes_fragments(); }},
            {"gpu.md", "**Algorithms.** ", "with every step rule",
