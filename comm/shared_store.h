@@ -23,7 +23,8 @@ class SharedStore : public Store {
  public:
   /// The value of a key by now; none: it has none, or in Redis an empty one. Reads no more than
   /// `most` bytes: Fault::malformed where there are more, or what is there is no value, as an empty
-  /// file. Fault::io where the store does not answer by the deadline; a call to a file server that
+  /// file. Fault::io where the store does not answer by the deadline, in `torch://` within a second
+  /// at least; a call to a file server that
   /// hangs has none, and its thread must be one that can be left behind.
   virtual Result<std::optional<std::vector<std::byte>>> look(std::string_view key, std::size_t most,
                                                              Deadline deadline) = 0;

@@ -75,7 +75,6 @@ std::shared_ptr<Store> open_shared(const StoreUrl& url, StopRequest stop) {
     case StoreUrl::Kind::file:
       return make_file_store(url.path);
     case StoreUrl::Kind::torch:
-      (void)internal::await_name("store", host, Deadline::after(kSharedKnownWithin, &stop));
       return make_torch_store(host, port, url.path, std::move(stop));
     default:
       return make_redis_store(host, port, url.path, std::move(stop));
@@ -146,6 +145,10 @@ std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std
                                                StopRequest stop) {
   check_shared_store(field, url);
   const StoreUrl parsed = parse_url(url);
+  if (parsed.kind == StoreUrl::Kind::torch) {
+    (void)internal::await_name(field, parsed.address.first,
+                               Deadline::after(kSharedKnownWithin, &stop));
+  }
   try {
     auto shared = std::dynamic_pointer_cast<SharedStore>(open_shared(parsed, std::move(stop)));
     check(shared != nullptr, "stores in files, in Redis and in a TCPStore are shared");

@@ -57,8 +57,10 @@ constexpr int kTorchFetches = 10;
 constexpr std::size_t kMostTorchPrefix = 2'000;
 
 constexpr const char* kTorchAdvice =
-    "TORCHELASTIC_USE_AGENT_STORE=True says that torchrun's agent serves a TCPStore at MASTER_ADDR "
-    "and MASTER_PORT: where none does, unset it, and node 0 serves a store there itself";
+    "torchrun's agent serves a TCPStore at MASTER_ADDR and MASTER_PORT where it says "
+    "TORCHELASTIC_USE_AGENT_STORE=True: where none does, unset that, and nodes of the run serve "
+    "what "
+    "they meet by";
 
 /// A value in pieces, as its head says.
 struct LongValue {
@@ -221,11 +223,9 @@ class TorchStore final : public SharedStore {
   }
   /// Limits of a call that ends by a deadline, though a server gets a round trip at least.
   Limits limits_by(const Deadline& deadline) const {
-    return {
-        .answer = internal::server_deadline(
-            std::max<Deadline::Clock::duration>(kTorchRoundTrip, deadline.left()), stop_, deadline),
-        .patience = deadline,
-        .whole = true};
+    const auto answer = internal::server_deadline(
+        std::max<Deadline::Clock::duration>(kTorchRoundTrip, deadline.left()), stop_, deadline);
+    return {.answer = answer, .patience = deadline.or_at(answer.at()), .whole = true};
   }
   Status set(std::string_view key, std::span<const std::byte> value, const Limits& limits);
   Status remove(std::string_view key, const Limits& limits);
@@ -234,29 +234,10 @@ class TorchStore final : public SharedStore {
   template <typename Talk>
   auto talk(const Limits& limits, const Talk& talk) -> decltype(talk(std::declval<TorchTalk&>()));
   Status named(const Status& status, std::string_view advice = {}) const;
-  /// The long value that a set or a remove takes away. It is looked for once: where a connection
-  /// breaks in the middle, the next one would find what this call has written itself.
-  class Before {
-   public:
-    Status look(TorchTalk& talk, const std::string& place) {
-      if (!looked_) {
-        auto found = find_long(talk, place);
-        if (!found.ok()) {
-          return found.status();
-        }
-        value_ = *found;
-        looked_ = true;
-      }
-      return {};
-    }
-    Status remove(TorchTalk& talk, const std::string& place) const {
-      return value_ ? talk.remove_pieces(place, *value_) : Status();
-    }
-
-   private:
-    bool looked_ = false;
-    std::optional<LongValue> value_;
-  };
+  /// The long value that a set or a remove takes away; none: there is none, or what stands there
+  /// was written by others. It is looked for once: where a connection breaks in the middle, the
+  /// next one would find what this call has written itself.
+  Result<std::optional<LongValue>> long_value_at(const std::string& place, const Limits& limits);
 
   static Result<Found> fetch(TorchTalk& talk, const std::string& place, std::size_t most,
                              bool* replaced);
@@ -357,6 +338,13 @@ Result<std::optional<LongValue>> TorchStore::find_long(TorchTalk& talk, const st
     return head.ok() ? Result<std::optional<LongValue>>(std::nullopt) : head.status();
   }
   return read_long_head(**head);
+}
+
+Result<std::optional<LongValue>> TorchStore::long_value_at(const std::string& place,
+                                                           const Limits& limits) {
+  auto found = talk(limits, [&](TorchTalk& talk) { return find_long(talk, place); });
+  const bool foreign = !found.ok() && found.status().fault() == Fault::malformed;
+  return foreign ? Result<std::optional<LongValue>>(std::nullopt) : std::move(found);
 }
 
 /// The value of a place, if there is one, and whether it made way for another meanwhile.
@@ -500,19 +488,19 @@ Status TorchStore::set(std::string_view key, std::span<const std::byte> value,
   const std::string where = place(key);
   const bool fits_head = value.size() <= kTorchShortValue;
   const LongValue whole{internal::draw_start_number(0), value.size()};
-  Before before;
+  const auto before = long_value_at(where, limits);
+  if (!before.ok()) {
+    return before.status();
+  }
   return talk(limits, [&](TorchTalk& talk) -> Status {
-    Status status = before.look(talk, where);
-    if (status.ok() && !fits_head) {
-      status = talk.write_pieces(where, whole, value);
-    }
+    Status status = fits_head ? Status() : talk.write_pieces(where, whole, value);
     if (status.ok()) {
       status = talk.write(where, fits_head ? short_head(value) : long_head(whole));
     }
     if (status.ok()) {
       status = talk.check(where).status();  // answered after all of it was taken
     }
-    return status.ok() ? before.remove(talk, where) : status;
+    return status.ok() && *before ? talk.remove_pieces(where, **before) : status;
   });
 }
 
@@ -527,11 +515,13 @@ Status TorchStore::remove(std::string_view key, const Limits& limits) {
     return fits;
   }
   const std::string where = place(key);
-  Before before;
+  const auto before = long_value_at(where, limits);
+  if (!before.ok()) {
+    return before.status();
+  }
   return talk(limits, [&](TorchTalk& talk) -> Status {
-    Status status = before.look(talk, where);
-    status = status.ok() ? talk.remove(where) : status;
-    return status.ok() ? before.remove(talk, where) : status;
+    Status status = talk.remove(where);
+    return status.ok() && *before ? talk.remove_pieces(where, **before) : status;
   });
 }
 

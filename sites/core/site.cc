@@ -71,6 +71,7 @@ void Site::update_peers(const std::vector<SitePeer>& peers) {
   mixing_->rearrange(moves.from);
   if (SecureSum* sum = mixing_->sum(); sum != nullptr) {
     std::vector<std::string> names;
+    names.reserve(list.size());
     for (const SitePeer& entry : list) {
       names.push_back(entry.name);
     }

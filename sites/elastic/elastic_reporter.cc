@@ -46,6 +46,7 @@ std::string_view standing_name(EpochStanding standing) {
 
 std::vector<std::string> names_of(const std::vector<EpochNode>& members) {
   std::vector<std::string> names;
+  names.reserve(members.size());
   for (const EpochNode& member : members) {
     names.push_back(member.name);
   }

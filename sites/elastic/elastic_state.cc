@@ -68,13 +68,19 @@ void add_to(std::string& warning, const Result<std::string>& said) {
 std::optional<ElasticState> read_elastic_state(SiteFolder& folder, const ElasticOptions& options,
                                                const ParameterLayout& layout,
                                                std::string& warning) {
-  add_to(warning, folder.set_aside_damaged());
-  const auto found = folder.read();
+  auto found = folder.read();
+  if (!found.ok() || (found->has_value() && !(*found)->warning.empty())) {
+    add_to(warning, folder.set_aside_damaged());
+    found = folder.read();
+  }
   if (!found.ok()) {
     throw Error("state", found.status().message());
   }
   if (!found->has_value()) {
     return std::nullopt;
+  }
+  if (!(*found)->warning.empty()) {  // the newer one is of another format, or cannot be read
+    add_to(warning, (*found)->warning);
   }
   const SiteStateFile& file = (*found)->state;
   if (const auto difference = first_difference(model_settings(options, layout), file.settings);

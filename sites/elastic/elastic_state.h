@@ -39,7 +39,8 @@ struct ElasticState {
 };
 
 /// The newest state in the folder; none: it has none. States that are damaged are set aside
-/// (SiteFolder::set_aside_damaged), which is added to `warning`. Throws Error where none can be
+/// (SiteFolder::set_aside_damaged), which is added to `warning`, and so is a newer one that cannot
+/// be read. Throws Error where none can be
 /// read, as it is of another format, or the state is of another model, step rule or interval of
 /// local steps than that of `options` with tensors `layout`.
 std::optional<ElasticState> read_elastic_state(SiteFolder& folder, const ElasticOptions& options,

@@ -60,6 +60,10 @@ std::optional<TorchrunNode> read_torchrun(const Environment& environment) {
     }
   }
   const auto node = read_launcher(environment);  // RANK and WORLD_SIZE come first there
+  const std::string id = environment("TORCHELASTIC_RUN_ID");
+  if (id.find(',') != std::string::npos) {  // it is part of a seed, of which commas make a list
+    refuse("TORCHELASTIC_RUN_ID", id, "it has a comma; give torchrun another --rdzv-id");
+  }
   const int local_size = number_of(environment, "LOCAL_WORLD_SIZE", 1, node->nodes);
   const int local_rank = number_of(environment, "LOCAL_RANK", 0, 0);
   if (local_rank >= local_size) {
@@ -67,7 +71,8 @@ std::optional<TorchrunNode> read_torchrun(const Environment& environment) {
            fmt::format("it must be below LOCAL_WORLD_SIZE={}", local_size));
   }
   const int restart = number_of(environment, "TORCHELASTIC_RESTART_COUNT", 0, 0);
-  return TorchrunNode{.seeds = seeds_of(*node, local_size == node->nodes),
+  const bool all_here = environment("LOCAL_WORLD_SIZE") != nullptr && local_size == node->nodes;
+  return TorchrunNode{.seeds = seeds_of(*node, all_here),
                       .worker = fmt::format("w{}.{}", local_rank, restart),
                       .restarts = number_of(environment, "TORCHELASTIC_MAX_RESTARTS", 0, 0) > 0};
 }

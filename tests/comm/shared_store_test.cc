@@ -281,6 +281,24 @@ TEST_CASE("shared stores in a TCPStore: a line that breaks in a claim leaves one
   }
 }
 
+TEST_CASE("shared stores in a TCPStore: what others wrote under a key makes way") {
+  for (const std::string& foreign : {std::string("?what is this"), std::string(1'000'000, 'x')}) {
+    CAPTURE(foreign.size());
+    FakeTorchStore server(TorchServer::since_2_2_libuv);
+    const auto store =
+        make_shared_store("seeds", fmt::format("torch://127.0.0.1:{}/job", server.port()));
+    REQUIRE(store->put("key", bytes_of("own"), generous()).ok());
+    const std::string place = server.values().begin()->first;
+    server.put(place, foreign);
+    CHECK(store->look("key", kMost, generous()).status().fault() == Fault::malformed);
+    CHECK(store->put("key", bytes_of("again"), generous()).ok());
+    CHECK(store->look("key", kMost, generous()).value() == Found(bytes_of("again")));
+    server.put(place, foreign);
+    CHECK(store->drop("key", generous()).ok());
+    CHECK(server.values().empty());
+  }
+}
+
 TEST_CASE("shared stores in a TCPStore: a server that says nothing is none that answers") {
   const RawServer silent([](const RawServer::Client& client) { client.wait(); });
   const auto store =

@@ -172,7 +172,7 @@ Status AuditLog::append(const SiteEvent& event) {
 Status AuditLog::record(const SiteEvent& event) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t before = head_.number;
-  const Status status = append(event);
+  Status status = append(event);
   missing_ += head_.number == before ? 1 : 0;
   return status;
 }

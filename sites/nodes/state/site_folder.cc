@@ -208,7 +208,7 @@ Result<std::string> SiteFolder::set_aside_damaged() {
     if (read.ok() || is_of_other_format(*bytes)) {
       continue;
     }
-    const auto said = set_aside(file(name), read.message());
+    auto said = set_aside(file(name), read.message());
     if (!said.ok()) {
       return said;
     }

@@ -115,6 +115,7 @@ TEST_CASE("variables of torchrun that make no sense are refused by name") {
       {"LOCAL_WORLD_SIZE", "0"},
       {"MASTER_PORT", "70000"},
       {"MASTER_ADDR", ""},
+      {"TORCHELASTIC_RUN_ID", "one,two"},
       {"TORCHELASTIC_RESTART_COUNT", "-1"},
       {"TORCHELASTIC_MAX_RESTARTS", "many"}};
   for (const auto& each : wrong) {
