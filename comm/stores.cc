@@ -146,7 +146,7 @@ std::shared_ptr<SharedStore> make_shared_store(std::string_view field, const std
   check_shared_store(field, url);
   const StoreUrl parsed = parse_url(url);
   if (parsed.kind == StoreUrl::Kind::torch) {
-    (void)internal::await_name(field, parsed.address.first,
+    (void)internal::await_name(field, parsed.address.host,
                                Deadline::after(kSharedKnownWithin, &stop));
   }
   try {
