@@ -165,15 +165,15 @@ std::vector<std::string> StepRuleSpec::names() const {
   return names;
 }
 
-double multiply_adds_of_step(const StepRuleSpec& spec, const ParameterLayout& layout) {
+std::vector<double> multiply_adds_of_step(const StepRuleSpec& spec, const ParameterLayout& layout) {
   const auto rules = rule_of_each(spec.selectors, layout, "step_rule");
-  double all = 0;
+  std::vector<double> by_tensor(layout.size());
   for (std::size_t i = 0; i < layout.size(); ++i) {
     const bool in_front = rules[i] == spec.selected.size();
     const StepRuleInfo& info = in_front ? *spec.info : *spec.selected[rules[i]].info;
-    all += info.multiply_adds == nullptr ? 0 : info.multiply_adds(layout[i]);
+    by_tensor[i] = info.multiply_adds == nullptr ? 0 : info.multiply_adds(layout[i]);
   }
-  return all;
+  return by_tensor;
 }
 
 StepRuleSpec parse_step_rule(std::string_view spec, std::string_view field) {

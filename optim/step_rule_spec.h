@@ -50,9 +50,10 @@ struct StepRuleSpec {
   std::vector<std::string> names() const;
 };
 
-/// Multiply-adds that the rules of a specification need for a step on a model's tensors, of those
-/// that multiply matrices. Throws Error for a selector that selects none of them.
-double multiply_adds_of_step(const StepRuleSpec& spec, const ParameterLayout& layout);
+/// Multiply-adds that the rules of a specification need for a step on each tensor of a whole model;
+/// 0 where the tensor's rule multiplies no matrices. Throws Error for a selector that selects none
+/// of them.
+std::vector<double> multiply_adds_of_step(const StepRuleSpec& spec, const ParameterLayout& layout);
 
 /// Reads a specification. Throws Error, which names `field`, for a rule that does not exist, a
 /// setting that it lacks, a value that is none, and where tensors are selected for a rule that

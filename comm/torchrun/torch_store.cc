@@ -59,8 +59,7 @@ constexpr std::size_t kMostTorchPrefix = 2'000;
 constexpr const char* kTorchAdvice =
     "torchrun's agent serves a TCPStore at MASTER_ADDR and MASTER_PORT where it says "
     "TORCHELASTIC_USE_AGENT_STORE=True: where none does, unset that, and nodes of the run serve "
-    "what "
-    "they meet by";
+    "what they meet by";
 
 /// A value in pieces, as its head says.
 struct LongValue {

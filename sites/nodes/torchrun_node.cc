@@ -62,7 +62,7 @@ std::optional<TorchrunNode> read_torchrun(const Environment& environment) {
   const auto node = read_launcher(environment);  // RANK and WORLD_SIZE come first there
   const std::string id = environment("TORCHELASTIC_RUN_ID");
   if (id.find(',') != std::string::npos) {  // it is part of a seed, of which commas make a list
-    refuse("TORCHELASTIC_RUN_ID", id, "it has a comma; give torchrun another --rdzv-id");
+    refuse("TORCHELASTIC_RUN_ID", id, "it has a comma; give torchrun another id of the run");
   }
   const int local_size = number_of(environment, "LOCAL_WORLD_SIZE", 1, node->nodes);
   const int local_rank = number_of(environment, "LOCAL_RANK", 0, 0);

@@ -1,6 +1,8 @@
 #include <sotto/study/simulation/step_work.h>
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include <sotto/compress/factors.h>
 #include <sotto/compress/low_rank.h>
@@ -31,25 +33,36 @@ double columns_of_matrices(const Compressor& compressor, const ParameterLayout& 
   return elements * options->rank * options->steps;
 }
 
-/// Multiply-adds of a step by the rule of this specification, over all these tensors.
-double multiply_adds_of(const std::string& rule, const ParameterLayout& layout) {
-  const StepRuleSpec spec = parse_step_rule(rule);
+/// The numbers of the tensors that a node steps, which may have some of them to itself.
+std::vector<std::size_t> stepped_tensors(const OptimizerOptions& options,
+                                         const ParameterLayout& layout) {
+  if (!options.placed) {
+    std::vector<std::size_t> all(layout.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+  }
+  SteppedTensors stepped = options.placed->stepped(dimension_of(layout), 0);
+  stepped.common.insert(stepped.common.end(), stepped.own.begin(), stepped.own.end());
+  return tensors_of_parts(layout, stepped.common);
+}
+
+/// Multiply-adds of a step of one node. The selectors are judged on the whole model, as they are
+/// where the node steps.
+double multiply_adds_of(const OptimizerOptions& options, const ParameterLayout& layout) {
+  const StepRuleSpec spec = parse_step_rule(options.step_rule.rule);
   const bool multiplies = spec.info->multiply_adds != nullptr ||
                           std::ranges::any_of(spec.selected, [](const SelectedStepRule& one) {
                             return one.info->multiply_adds != nullptr;
                           });
-  return multiplies ? multiply_adds_of_step(spec, layout) : 0;
-}
-
-/// Multiply-adds of a step of one node, which may have some of the tensors to itself.
-double multiply_adds_of(const OptimizerOptions& options, const ParameterLayout& layout) {
-  const std::string& rule = options.step_rule.rule;
-  if (!options.placed) {
-    return multiply_adds_of(rule, layout);
+  if (!multiplies) {
+    return 0;
   }
-  const SteppedTensors stepped = options.placed->stepped(dimension_of(layout), 0);
-  return multiply_adds_of(rule, layout_of_parts(layout, stepped.common)) +
-         multiply_adds_of(rule, layout_of_parts(layout, stepped.own));
+  const std::vector<double> by_tensor = multiply_adds_of_step(spec, layout);
+  double all = 0;
+  for (const std::size_t number : stepped_tensors(options, layout)) {
+    all += by_tensor[number];
+  }
+  return all;
 }
 
 }  // namespace

@@ -330,7 +330,7 @@ TEST_CASE("a process of torchrun's whose agent serves nothing says what answers,
   CHECK(ended.status == 1);
   CHECK_MESSAGE(contains(ended.err, fmt::format("PyTorch's store at 127.0.0.1:{}", port)),
                 ended.err);
-  CHECK_MESSAGE(contains(ended.err, "unset it"), ended.err);
+  CHECK_MESSAGE(contains(ended.err, "unset that"), ended.err);
 }
 
 }  // namespace sotto::test::torchrun_test

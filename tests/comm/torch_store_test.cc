@@ -173,7 +173,7 @@ TEST_CASE("a TCPStore that nobody serves, or that says nothing, ends a wait and 
   const auto none = torch_store(port);
   const auto check_said = [](const Status& said, const std::string& what) {
     CHECK(said.fault() == Fault::io);
-    CHECK_MESSAGE(holds(said.message(), what + ". TORCHELASTIC_USE_AGENT_STORE"), said.message());
+    CHECK_MESSAGE(holds(said.message(), what + ". torchrun's agent serves"), said.message());
   };
   std::thread asking([&] {
     check_said(none->get("key", soon()).status(),

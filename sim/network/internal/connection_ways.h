@@ -68,7 +68,7 @@ class ConnectionWays {
   std::span<const LinkId> back_or_there(ConnectionId id) const {
     return ways_[id].back.count == 0 ? there(id) : back(id);
   }
-  /// Of all links of the way, with the model's factor.
+  /// The latency of all links of the way together, with the model's factor.
   SimTime latency_along(std::span<const LinkId> way) const;
 
   double latency_factor_;

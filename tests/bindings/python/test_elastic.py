@@ -148,11 +148,12 @@ def test_a_step_without_a_quorum_waits_and_goes_on():
     lonely = threading.Event()
 
     def peers():
-        begun.wait(60)
+        assert begun.wait(60)
         node = sotto.ElasticOptimizer(other, nodes="2:2", **settings(port))
         for _ in range(4):
             node.step(other - numpy.float32(1))
         node.close()  # as a process that dies
+        lonely.clear()  # the founder may have been late before
         assert lonely.wait(60)
         with sotto.ElasticOptimizer(other, nodes="2:2", rounds=12, **settings(port)) as node:
             node.connect()

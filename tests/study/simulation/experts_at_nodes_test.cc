@@ -424,7 +424,7 @@ TEST_CASE("a node multiplies matrices for the experts that it steps and for no o
   CHECK(products(4, "everywhere") == whole);
   const double without_half = whole - products(2, "nodes");
   CHECK(without_half > 0);
-  // Of the four experts of a layer a node has two of two nodes, and one of four.
+  // A node of two has two of the four experts of a layer, and a node of four has one.
   CHECK(whole - products(4, "nodes") == doctest::Approx(1.5 * without_half));
 }
 
