@@ -220,7 +220,7 @@ TEST_CASE("all that train are told of the same task and model, a perceptron on M
   const TrainingSettings images = {.mnist = "DIR"};
   const TrainingSettings text = {.task = "text:FILE,context=32", .model = "transformer:1,8,2"};
   const TrainingSettings images_by_another = {.mnist = "DIR", .model = "cnn"};
-  for (const char* name : {"sotto dcd quant:8", "gloo ring"}) {
+  for (const char* name : {"sotto dcd quant:8", "gloo ring", "ddp powersgd:1"}) {
     CAPTURE(name);
     CHECK(told(images, name).find(" --task=mnist:DIR --model=mlp:7 ") != std::string::npos);
     CHECK(told(text, name).find(" --task=text:FILE,context=32 --model=transformer:1,8,2 ") !=
@@ -228,10 +228,29 @@ TEST_CASE("all that train are told of the same task and model, a perceptron on M
     CHECK(told(images_by_another, name).find(" --task=mnist:DIR --model=cnn ") !=
           std::string::npos);
   }
-  CHECK(told(images, "ddp").find(" --mnist=DIR ") != std::string::npos);
-  CHECK(images.perceptron_on_mnist());
-  CHECK_FALSE(text.perceptron_on_mnist());
-  CHECK_FALSE(images_by_another.perceptron_on_mnist());
+}
+
+TEST_CASE("what a program cannot train is said of it, and nothing of what it can") {
+  const TrainingSettings images = {.mnist = "DIR"};
+  const TrainingSettings wide = {.mnist = "DIR", .model = "mlp:1258"};
+  const TrainingSettings text = {.task = "text:FILE,context=32", .model = "transformer:1,8,2"};
+  const TrainingSettings adamw = {
+      .task = "text:FILE", .model = "transformer", .step_rule = "adamw"};
+  for (const TrainingSettings& known : {images, wide, text, adamw}) {
+    CHECK_FALSE(known.unknown_to(Runner::ddp_peer));
+  }
+  for (const TrainingSettings& other :
+       {TrainingSettings{.mnist = "DIR", .model = "cnn"},
+        TrainingSettings{.mnist = "DIR", .model = "transformer"},
+        TrainingSettings{.task = "text:FILE", .model = "mlp:8"},
+        TrainingSettings{.task = "text:FILE"},
+        TrainingSettings{.task = "text:FILE", .model = "transformer:4,64,4,share=2"},
+        TrainingSettings{.task = "csv:FILE", .model = "mlp:8"}}) {
+    CHECK(other.unknown_to(Runner::ddp_peer));
+    CHECK_FALSE(other.unknown_to(Runner::gloo_trainer));
+  }
+  CHECK(adamw.unknown_to(Runner::gloo_trainer));
+  CHECK_FALSE(adamw.unknown_to(Runner::sotto));
 }
 
 TEST_CASE("a contender that fails is told with its own words, and no deadline is waited for") {

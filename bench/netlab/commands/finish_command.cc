@@ -28,7 +28,7 @@ constexpr const char* kFinishExamples =
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --json finish.json\n"
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --accuracy 0.9 --only sotto --only ddp\n"
     "  netlab finish --task \"text:$SOTTO_DATA/shakespeare/input.txt,context=32\" "
-    "--model transformer --accuracy 0.25\n"
+    "--model transformer --step-rule adamw --lr 0.003 --accuracy 0.35\n"
     "All train the same model from the same kind of start on the same examples, dealt out evenly, "
     "with the same batch and learning rate. The clock stands still during evaluations. What cannot "
     "run or fails is a row that says why; where all do, the exit status is 1.";
@@ -46,10 +46,6 @@ struct FinishRequest {
 
 /// What a contender's last run was like.
 using Finishes = std::map<std::string_view, TimeToAccuracy>;
-
-/// Why a contender does not take part, where another model or task than its own is trained.
-constexpr const char* kPerceptronsOnly =
-    "PyTorch's program trains a perceptron on MNIST alone (--mnist without --model)";
 
 JobRequest job_of(const FinishRequest& request) {
   return {.hidden = request.hidden,
@@ -104,7 +100,7 @@ Json json_of(const std::vector<ContenderResult>& results, const Finishes& finish
 /// without classes to tell apart.
 std::size_t dimension_of(const FinishRequest& request) {
   const TrainingSettings& training = request.training;
-  if (training.perceptron_on_mnist()) {
+  if (training.task.empty() && training.model.empty()) {
     return elements_of(request.hidden);
   }
   const auto data = load_task(training.task_spec());
@@ -144,12 +140,12 @@ void check_training(const FinishRequest& request) {
   }
 }
 
-/// Has those not run whose programs know no such task or model.
+/// Has those not run whose programs cannot train so.
 void skip_untrained(std::vector<ContenderResult>& results, const TrainingSettings& training) {
   for (ContenderResult& one : results) {
-    if (one.contender.runner == Runner::ddp_peer && !training.perceptron_on_mnist()) {
+    if (auto why = training.unknown_to(one.contender.runner)) {
       one.participation = Participation::skipped;
-      one.why = kPerceptronsOnly;
+      one.why = std::move(*why);
     }
   }
 }
@@ -193,6 +189,7 @@ int run(const FinishRequest& request) {
                {"dimension", dimension},
                {"batch", request.training.batch},
                {"lr", request.training.lr},
+               {"step_rule", request.training.step_rule},
                {"repeats", request.contest.repeats},
                {"contenders", json_of(results, finishes)}});
   const std::string fault = failure_of_all(results);
@@ -211,17 +208,21 @@ console::Command add_finish_command(CLI::App& netlab, const std::string& program
       group.option("--mnist", request->training.mnist, "DIR", "A folder of MNIST's IDX files");
   group
       .option("--task", request->training.task, "TASK",
-              "Another task, as of sotto train: text:FILE,context=32; PyTorch does not take part")
+              "Another task, as of sotto train: text:FILE,context=32")
       .excludes(&mnist);
   group.option("--accuracy", request->accuracy, "FRACTION", "Of the test examples, to be reached");
   CLI::Option& hidden =
       group.count("--hidden", request->hidden, "N", "Hidden units of the perceptron");
   group
       .option("--model", request->training.model, "MODEL",
-              "Another model, as of sotto train: transformer; PyTorch does not take part")
+              "Another model, as of sotto train; PyTorch's program knows mlp:N and transformers")
       .excludes(&hidden);
   group.count("--batch", request->training.batch, "N", "Examples a round and node");
   group.option("--lr", request->training.lr, "GAMMA", "Learning rate");
+  group
+      .option("--step-rule", request->training.step_rule, "RULE",
+              "Step rule of all; Gloo's program knows sgd alone")
+      .check(CLI::IsMember({"sgd", "adamw"}));
   group.count("--rounds", request->rounds, "N", "Rounds of every contender");
   group.count("--eval-every", request->training.eval_every, "N", "Rounds between evaluations");
   add_contest_options(*command, request->contest, "'sotto', 'gloo ring', 'ddp', …");

@@ -64,6 +64,16 @@ constexpr std::array kTrainingContenders = {
     Contender{"sotto choco sign", sotto, "choco sign ring", "gloo", Baseline::none},
     Contender{"sotto choco sign delayed", sotto, "choco sign ring delayed-gradient=true", "gloo",
               Baseline::none},
+    Contender{"sotto diloco", sotto,
+              "allreduce communication-interval=20 outer-lr=0.7 outer-momentum=0.9 "
+              "outer-nesterov=true",
+              "gloo", Baseline::none},
+    Contender{"sotto qmean quant:4", sotto,
+              "qmean quant:4 communication-interval=20 outer-lr=0.7 outer-momentum=0.9 "
+              "outer-nesterov=true",
+              "gloo", Baseline::none},
+    Contender{"sotto sparseloco", sotto, "sparseloco topk:0.03,values=2 communication-interval=20",
+              "gloo", Baseline::none},
     Contender{"gloo ring", gloo_trainer, "ring", "", Baseline::gloo},
     Contender{"gloo halving-doubling", gloo_trainer, "halving-doubling", "", Baseline::gloo},
     Contender{"gloo halving-doubling fp16", gloo_trainer, "halving-doubling --half", "",
@@ -72,6 +82,7 @@ constexpr std::array kTrainingContenders = {
     Contender{"ddp fp16", ddp_peer, "fp16", "", Baseline::ddp_hook},
     Contender{"ddp powersgd:1", ddp_peer, "powersgd:1", "", Baseline::ddp_hook},
     Contender{"ddp powersgd:2", ddp_peer, "powersgd:2", "", Baseline::ddp_hook},
+    Contender{"ddp post-local:20", ddp_peer, "post-local:20", "", Baseline::ddp_hook},
 };
 
 constexpr int kMostTimes = 20;  ///< rounds at most, in multiples of those that were asked for

@@ -87,6 +87,7 @@ Words train_words(const Contender& contender, const JobRequest& request,
   append(words, length_words(request));
   append(words, task_words(training, request.hidden));
   append(words, training_words(training, request.seed));
+  words.push_back("--step-rule=" + training.step_rule);
   append(words,
          {fmt::format("--transport={}", contender.transport), "--bind=" + testbed.address(host),
           "--insecure", "--rendezvous=file:" + folder, "--quiet"});
@@ -133,12 +134,13 @@ Words ddp_words(const Contender& contender, const JobRequest& request, const Tes
                 const std::string& folder, Host host) {
   Words words = place_words(testbed, folder, host);
   append(words, length_words(request));
-  append(words,
-         {fmt::format("--hook={}", contender.words), fmt::format("--hidden={}", request.hidden)});
+  words.push_back(fmt::format("--hook={}", contender.words));
   if (const auto& training = request.training) {
-    check(training->perceptron_on_mnist(), "PyTorch's program trains perceptrons on MNIST");
-    words.push_back("--mnist=" + training->mnist);
+    append(words, task_words(*training, request.hidden));
     append(words, training_words(*training, request.seed));
+    words.push_back("--step-rule=" + training->step_rule);
+  } else {
+    words.push_back(fmt::format("--model=mlp:{}", request.hidden));
   }
   return words;
 }
@@ -190,6 +192,22 @@ Process mpi_process(const Contender& contender, const JobRequest& request, const
 
 std::string TrainingSettings::model_spec(int hidden) const {
   return model.empty() ? fmt::format("mlp:{}", hidden) : model;
+}
+
+std::optional<std::string> TrainingSettings::unknown_to(Runner runner) const {
+  if (runner == Runner::gloo_trainer && step_rule != "sgd") {
+    return "its program steps by plain SGD alone";
+  }
+  const bool images = task.empty() || task.starts_with("mnist:");
+  const bool plain = model.find('=') == std::string::npos;
+  const bool perceptron = images && (model.empty() || model.starts_with("mlp:"));
+  const bool transformer =
+      task.starts_with("text:") && (model == "transformer" || model.starts_with("transformer:"));
+  if (runner == Runner::ddp_peer && !(plain && (perceptron || transformer))) {
+    return "PyTorch's program trains perceptrons on MNIST (mlp:N) and transformers on text "
+           "(transformer:LAYERS,WIDTH,HEADS)";
+  }
+  return std::nullopt;
 }
 
 std::size_t elements_of(int hidden) {

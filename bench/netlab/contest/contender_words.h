@@ -29,14 +29,15 @@ struct TrainingSettings {
   std::string model = {};  ///< as of `sotto train`; empty: the perceptron of the job
   int batch = 32;          ///< examples of a node in a step
   double lr = 0.3;
+  std::string step_rule = "sgd";  ///< as of `sotto train`
   std::uint64_t eval_every = 10;
 
   /// The task as `sotto train` takes it.
   std::string task_spec() const { return task.empty() ? "mnist:" + mnist : task; }
   /// The model as `sotto train` takes it, where the perceptron has so many hidden units.
   std::string model_spec(int hidden) const;
-  /// Whether a perceptron is trained on MNIST, which is all that PyTorch's program knows.
-  bool perceptron_on_mnist() const { return task.empty() && model.empty(); }
+  /// Why a runner's program cannot train so; nothing where it can.
+  std::optional<std::string> unknown_to(Runner runner) const;
 };
 
 /// A job: the model is `mlp:hidden` on images of 28 × 28, unless the training says another, and
