@@ -16,17 +16,35 @@
 namespace sotto::c {
 namespace {
 
-/// What the function remembers between two steps is the caller's to save.
-class CallersRule final : public StepRule {
+/// A function while one node has it.
+class TakenFunction {
  public:
-  explicit CallersRule(std::shared_ptr<StepFunction> function) : function_(std::move(function)) {
+  explicit TakenFunction(std::shared_ptr<StepFunction> function) : function_(std::move(function)) {
     if (function_->taken()) {
       throw Error("the step rule makes the steps of another optimizer: create one for each");
     }
   }
-  ~CallersRule() override { function_->release(); }
-  CallersRule(const CallersRule&) = delete;
-  CallersRule& operator=(const CallersRule&) = delete;
+  ~TakenFunction() { function_->release(); }
+  TakenFunction(const TakenFunction&) = delete;
+  TakenFunction& operator=(const TakenFunction&) = delete;
+
+  StepFunction* operator->() const { return function_.get(); }
+
+ private:
+  std::shared_ptr<StepFunction> function_;
+};
+
+/// What a function remembers that does not say how it is saved is the caller's to save.
+class CallersRule final : public StepRule {
+ public:
+  explicit CallersRule(std::shared_ptr<const TakenFunction> function)
+      : taken_(std::move(function)), function_(*taken_) {
+    if (function_->remembers()) {
+      if (const Status begun = function_->load({}); !begun.ok()) {
+        throw Error(begun.message());
+      }
+    }
+  }
 
   std::string_view name() const override { return function_->name(); }
   void resize(const ParameterLayout& layout) override { next_.resize(dimension_of(layout)); }
@@ -55,8 +73,28 @@ class CallersRule final : public StepRule {
                 "the step rule is the caller's own: change it there, and say so with "
                 "sotto_optimizer_announce_settings");
   }
-  void save(ByteBuffer& out) const override { out.write_string(name()); }
-  Status load(ByteReader& in) override { return expect_name(in, "step rule", name()); }
+  void save(ByteBuffer& out) const override {
+    out.write_string(name());
+    if (!function_->remembers()) {
+      return;
+    }
+    ByteBuffer state;
+    function_->save(state);
+    out.write(std::uint64_t{state.bytes().size()});
+    out.append(state.bytes());
+  }
+  Status load(ByteReader& in) override {
+    Status named = expect_name(in, "step rule", name());
+    if (!named.ok() || !function_->remembers()) {
+      return named;
+    }
+    const auto state = in.take(in.read<std::uint64_t>());
+    return in.failed()
+               ? Status(Fault::malformed, fmt::format("the state of the step rule {} is cut "
+                                                      "off",
+                                                      name()))
+               : function_->load(state);
+  }
 
  private:
   Status direction_from(Round round, std::size_t first, std::span<const float> x,
@@ -69,7 +107,8 @@ class CallersRule final : public StepRule {
     return finite_direction(d, host_ops());
   }
 
-  std::shared_ptr<StepFunction> function_;
+  std::shared_ptr<const TakenFunction> taken_;
+  const TakenFunction& function_;
   std::vector<float> next_;
   Round round_ = 0;  // round of a direction in parts
 };
@@ -82,7 +121,7 @@ StepFunction::StepFunction(std::string name, sotto_next_model function, void* co
           [=](Round round, std::size_t /*first*/, const float* x, const float* gradient,
               float* next,
               std::size_t count) { return function(context, round, x, gradient, next, count); },
-          false) {}
+          false, context) {}
 
 StepFunction::StepFunction(std::string name, sotto_next_tensors function, void* context)
     : StepFunction(
@@ -91,10 +130,13 @@ StepFunction::StepFunction(std::string name, sotto_next_tensors function, void* 
               std::size_t count) {
             return function(context, round, first, x, gradient, next, count);
           },
-          true) {}
+          true, context) {}
 
-StepFunction::StepFunction(std::string name, Function function, bool by_tensor)
-    : name_(std::move(name)), function_(std::move(function)), by_tensor_(by_tensor) {
+StepFunction::StepFunction(std::string name, Function function, bool by_tensor, void* context)
+    : name_(std::move(name)),
+      function_(std::move(function)),
+      by_tensor_(by_tensor),
+      context_(context) {
   if (name_.empty() || name_.find('\n') != std::string::npos) {
     refuse("name", excerpt(name_), "a step rule's name is a word, which all nodes have in common");
   }
@@ -104,13 +146,59 @@ Status StepFunction::call(Round round, std::size_t first, std::span<const float>
                           std::span<const float> gradient, std::span<float> next) {
   const std::lock_guard lock(mutex_);
   if (function_ == nullptr) {
-    return {Fault::stopped, fmt::format("the step rule {} was destroyed", name_)};
+    return destroyed();
+  }
+  if (!unsaved_.ok()) {
+    return unsaved_;
   }
   const char* const trouble =
       function_(round, first, x.data(), gradient.data(), next.data(), next.size());
-  return trouble == nullptr
-             ? Status()
-             : Status(Fault::unexpected, fmt::format("the step rule {}: {}", name_, trouble));
+  return trouble == nullptr ? Status() : fault(trouble);
+}
+
+Status StepFunction::destroyed() const {
+  return {Fault::stopped, fmt::format("the step rule {} was destroyed", name_)};
+}
+
+Status StepFunction::fault(const char* trouble) const {
+  return {Fault::unexpected, fmt::format("the step rule {}: {}", name_, trouble)};
+}
+
+void StepFunction::remember_by(sotto_save_state saving, sotto_load_state loading) {
+  const std::lock_guard lock(mutex_);
+  save_ = saving;
+  load_ = loading;
+}
+
+void StepFunction::tell_settings_by(sotto_step_settings settings) {
+  const std::lock_guard lock(mutex_);
+  settings_ = settings;
+}
+
+void StepFunction::save(ByteBuffer& out) {
+  const std::lock_guard lock(mutex_);
+  const void* state = nullptr;
+  std::size_t size = 0;
+  const char* const trouble = function_ == nullptr ? nullptr : save_(context_, &state, &size);
+  if (trouble != nullptr) {
+    unsaved_ = fault(trouble);
+    return;
+  }
+  out.append(std::span(static_cast<const std::byte*>(state), state == nullptr ? 0 : size));
+}
+
+Status StepFunction::load(std::span<const std::byte> state) {
+  const std::lock_guard lock(mutex_);
+  if (function_ == nullptr) {
+    return destroyed();
+  }
+  const char* const trouble = load_(context_, state.empty() ? nullptr : state.data(), state.size());
+  return trouble == nullptr ? Status() : fault(trouble);
+}
+
+std::uint64_t StepFunction::settings_of(Round step) {
+  const std::lock_guard lock(mutex_);
+  return function_ == nullptr ? 0 : settings_(context_, step);
 }
 
 void StepFunction::end() {
@@ -118,8 +206,10 @@ void StepFunction::end() {
   function_ = nullptr;
 }
 
-std::unique_ptr<StepRule> make_callers_rule(std::shared_ptr<StepFunction> function) {
-  return std::make_unique<CallersRule>(std::move(function));
+StepRuleFactory make_callers_rules(std::shared_ptr<StepFunction> function) {
+  return [taken = std::make_shared<const TakenFunction>(std::move(function))] {
+    return std::make_unique<CallersRule>(taken);
+  };
 }
 
 }  // namespace sotto::c
@@ -145,6 +235,26 @@ sotto_status sotto_step_rule_create_by_tensor(const char* name, sotto_next_tenso
     need(reinterpret_cast<const void*>(next_tensors), "next_tensors");
     need(out, "out");
     *out = new sotto_step_rule{std::make_shared<StepFunction>(name, next_tensors, context)};
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_step_rule_set_state(sotto_step_rule* rule, sotto_save_state save,
+                                       sotto_load_state load) {
+  return guarded([&] {
+    need(rule, "rule");
+    need(reinterpret_cast<const void*>(save), "save");
+    need(reinterpret_cast<const void*>(load), "load");
+    rule->function->remember_by(save, load);
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_step_rule_set_settings(sotto_step_rule* rule, sotto_step_settings settings) {
+  return guarded([&] {
+    need(rule, "rule");
+    need(reinterpret_cast<const void*>(settings), "settings");
+    rule->function->tell_settings_by(settings);
     return SOTTO_OK;
   });
 }

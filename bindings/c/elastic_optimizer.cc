@@ -1,5 +1,6 @@
 // sotto_elastic_optimizer: one node of an all-reduce whose nodes come and go, with a model and a
 // loop of the caller's own.
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,21 +13,21 @@
 
 #include "guard.h"
 #include "handles.h"
+#include "node_extras.h"
 #include "node_handle.h"
 #include "setting_pairs.h"
 
 namespace sotto::c {
 namespace {
 
-ElasticSettings read_epochs(const char* const* settings) {
-  ElasticSettings read;
-  const auto groups = settings_of(read);
-  read_pairs(
-      settings, [](const char* name) { return dashed(name); },
-      [&](const std::string& name, const char* value) {
-        set_listed(groups, kElasticSettings, name, value);
-        return false;
-      });
+/// What a node is given.
+struct GivenNode {
+  ElasticSettings settings;
+  NodeExtras extras;
+};
+
+/// Throws Error for settings that are missing.
+void complete(ElasticSettings& read) {
   if (read.roster.nodes.empty()) {
     throw Error("nodes", "it is missing: " + node_range_rule());
   }
@@ -39,6 +40,19 @@ ElasticSettings read_epochs(const char* const* settings) {
                 "file:DIR, redis://HOST:PORT/PREFIX or torch://HOST:PORT/PREFIX; or start the "
                 "program with torchrun");
   }
+}
+
+GivenNode read_node(const char* const* settings) {
+  GivenNode read;
+  const auto groups = settings_of(read.settings);
+  read_pairs(settings, [&](const std::string& name, const char* value) {
+    if (!take_job_entry(name, value, read.extras.job)) {
+      set_listed(groups, kElasticSettings, name, value);
+    }
+    read.extras.given.push_back(name);
+    return false;
+  });
+  complete(read.settings);
   return read;
 }
 
@@ -54,6 +68,17 @@ using namespace sotto;     // NOLINT(google-build-using-namespace)
 using namespace sotto::c;  // NOLINT(google-build-using-namespace)
 
 namespace {
+
+sotto_elastic_optimizer* make_node(const sotto_optimizer_setup& setup, const char* const* settings,
+                                   std::span<float> model) {
+  require_for_nodes(setup);
+  const GivenNode read = read_node(settings);
+  return new sotto_elastic_optimizer(
+      with_extras(options_of(read.settings), read.extras, setup.step_rule), read.settings.outputs,
+      [&](const ElasticOptions& options, SiteListener listener) {
+        return ElasticOptimizer(options, model, setup.layout, std::move(listener));
+      });
+}
 
 /// What a step has come to, where the caller wants to know.
 Status tell(const Result<ElasticStep>& step, uint64_t* round, int* outcome) {
@@ -73,12 +98,20 @@ sotto_status sotto_elastic_optimizer_create(const char* const* settings, float* 
                                             sotto_elastic_optimizer** out) {
   return guarded([&] {
     need(out, "out");
-    const auto model = model_at(parameters, count);
-    const ElasticSettings read = read_epochs(settings);
-    *out = new sotto_elastic_optimizer(
-        options_of(read), read.outputs, [&](const ElasticOptions& options, SiteListener listener) {
-          return ElasticOptimizer(options, model, blocks_of(layout), std::move(listener));
-        });
+    sotto_optimizer_setup setup;
+    setup.layout = blocks_of(layout);
+    *out = make_node(setup, settings, model_at(parameters, count));
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_elastic_optimizer_create_from(const sotto_optimizer_setup* setup,
+                                                 const char* const* settings, float* parameters,
+                                                 size_t count, sotto_elastic_optimizer** out) {
+  return guarded([&] {
+    need(setup, "setup");
+    need(out, "out");
+    *out = make_node(*setup, settings, model_at(parameters, count));
     return SOTTO_OK;
   });
 }

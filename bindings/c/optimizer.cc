@@ -27,11 +27,15 @@ sotto_optimizer* make_optimizer(const sotto_optimizer_setup& setup, const char* 
                                 std::span<float> model) {
   NodeSettings read = read_settings(settings);
   if (setup.step_rule) {
-    require_no_step_settings(read);
+    std::vector<std::string_view> kept = {"lr"};
+    if (wants_privacy(read.shared)) {
+      kept.emplace_back("clip-norm");  // the mechanism's, which comes before the step rule
+    }
+    require_no_step_settings(read.given, kept);
   }
   OptimizerOptions options = node_options(read, setup.store);
   if (setup.step_rule) {
-    options.own_step_rule = [rule = setup.step_rule] { return make_callers_rule(rule); };
+    options.own_step_rule = make_callers_rules(setup.step_rule);
   }
   return new sotto_optimizer(read, std::move(options), model, setup.layout,
                              setup.interrupt ? setup.interrupt : sotto_interrupt().flag);

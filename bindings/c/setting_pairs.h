@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/setting.h>
+#include <sotto/trainers/settings/agreed_settings.h>
 
 namespace sotto::c {
 
@@ -23,13 +24,26 @@ inline constexpr std::string_view kJob = "job.";
 /// What errors call the setting `name`: "weight_decay". An entry of the job has the caller's own.
 std::string field_named(std::string_view name);
 
+/// With dashes; entries of the job, whose names are the caller's own, as they are.
+std::string setting_name(std::string_view name);
+
+/// Appends an entry of the job to `job`; false where `name` is that of none. Throws Error for one
+/// that nodes could not compare.
+bool take_job_entry(const std::string& name, const std::string& value, AgreedSettings& job);
+
+/// For a node whose step rule is the caller's own: throws Error for a setting of the local step
+/// among those of `given`, names with dashes, as it would be without effect; but not for those of
+/// `kept`.
+void require_no_step_settings(const std::vector<std::string>& given,
+                              const std::vector<std::string_view>& kept);
+
 /// Hands each pair to `take(name, value)`, which says whether the name may come again; names are as
-/// `spelt` makes them. Throws Error for a name without value or given twice.
-template <typename Spell, typename Take>
-void read_pairs(const char* const* settings, const Spell& spelt, const Take& take) {
+/// setting_name makes them. Throws Error for a name without value or given twice.
+template <typename Take>
+void read_pairs(const char* const* settings, const Take& take) {
   std::vector<std::string> given;
   for (; settings != nullptr && *settings != nullptr; settings += 2) {
-    const std::string name = spelt(settings[0]);
+    const std::string name = setting_name(settings[0]);
     if (settings[1] == nullptr) {
       throw Error(field_named(name), "its value is missing; names and values come in turn");
     }

@@ -42,11 +42,6 @@ SettingGroup telemetry_settings(NodeSettings& o) {
   return group;
 }
 
-/// With dashes; entries of the job, whose names are the caller's own, as they are.
-std::string name_of(std::string_view name) {
-  return name.starts_with(kJob) ? std::string(name) : dashed(name);
-}
-
 std::optional<PrivacyOptions> node_privacy(const NodeSettings& settings) {
   const OptimizerSettings& o = settings.shared;
   if (!wants_privacy(o)) {
@@ -106,41 +101,14 @@ std::vector<SettingGroup> groups_of(NodeSettings& settings) {
 NodeSettings read_settings(const char* const* settings) {
   NodeSettings read;
   const auto groups = groups_of(read);
-  read_pairs(settings, name_of, [&](const std::string& name, const char* value) {
-    if (name.starts_with(kJob) && name.size() > kJob.size()) {
-      if ((name + value).find('\n') != std::string::npos) {
-        refuse(name, excerpt(value), "it holds a line break");
-      }
-      if (name.find('=') != std::string::npos) {
-        refuse("name", excerpt(name), "an entry of the job has no '=' in its name");
-      }
-      read.job.emplace_back(name.substr(kJob.size()), value);
-    } else {
+  read_pairs(settings, [&](const std::string& name, const char* value) {
+    if (!take_job_entry(name, value, read.job)) {
       set_listed(groups, kNodeSettings, name, value);
     }
     read.given.push_back(name);
     return false;
   });
   return read;
-}
-
-void require_no_step_settings(NodeSettings& settings) {
-  for (const SettingGroup& group : settings_of(settings.shared)) {
-    const auto has = [&](std::string_view name) {
-      return std::ranges::find(group.settings, name, &Setting::name) != group.settings.end();
-    };
-    if (!has("step-rule")) {
-      continue;
-    }
-    for (const std::string& name : settings.given) {
-      // With privacy the norm is that of the mechanism, which comes before the step rule.
-      const bool kept = name == "lr" || (name == "clip-norm" && wants_privacy(settings.shared));
-      if (has(name) && !kept) {
-        throw Error(field_named(name),
-                    "the step rule is the caller's own, and has its own settings: leave it out");
-      }
-    }
-  }
 }
 
 OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store) {

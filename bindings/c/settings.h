@@ -34,10 +34,6 @@ std::vector<SettingGroup> groups_of(NodeSettings& settings);
 /// twice or without value, and for a value that cannot be read.
 NodeSettings read_settings(const char* const* settings);
 
-/// For a node whose step rule is the caller's own: throws Error for a setting of the local step but
-/// its learning rate, which would be without effect.
-void require_no_step_settings(NodeSettings& settings);
-
 /// The options that the settings stand for, except for the observer. Throws Error.
 OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store);
 

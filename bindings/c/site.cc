@@ -1,4 +1,5 @@
 // sotto_site: one site with a model and a loop of the caller's own.
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,27 +11,33 @@
 
 #include "guard.h"
 #include "handles.h"
+#include "node_extras.h"
 #include "node_handle.h"
 #include "setting_pairs.h"
 
 namespace sotto::c {
 namespace {
 
-/// The file that the setting `site` names is where the others begin.
-SiteSettings read_site(const char* const* settings) {
-  SiteSettings read;
-  const auto plain = [](const char* name) { return dashed(name); };
-  read_pairs(settings, plain, [&](const std::string& name, const char* value) {
+/// What a site is given. The file that the setting `site` names is where the others begin.
+struct GivenSite {
+  SiteSettings settings;
+  NodeExtras extras;
+};
+
+GivenSite read_site(const char* const* settings) {
+  GivenSite read;
+  read_pairs(settings, [&](const std::string& name, const char* value) {
     if (name == "site") {
-      read = study::read_site_file(value);
+      read.settings = study::read_site_file(value);
     }
     return false;
   });
-  const auto groups = settings_of(read);
-  read_pairs(settings, plain, [&](const std::string& name, const char* value) {
-    if (name != "site") {
+  const auto groups = settings_of(read.settings);
+  read_pairs(settings, [&](const std::string& name, const char* value) {
+    if (name != "site" && !take_job_entry(name, value, read.extras.job)) {
       set_listed(groups, kSiteSettings, name, value);
     }
+    read.extras.given.push_back(name);
     return false;
   });
   return read;
@@ -49,6 +56,18 @@ using namespace sotto::c;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
+sotto_site* make_site(const sotto_optimizer_setup& setup, const char* const* settings,
+                      std::span<float> model) {
+  require_for_nodes(setup);
+  const GivenSite read = read_site(settings);
+  return new sotto_site(with_extras(options_of(read.settings), read.extras, setup.step_rule),
+                        read.settings.outputs,
+                        [&](const SiteOptions& options, SiteListener listener) {
+                          return SiteOptimizer(options, state_of(read.settings), model,
+                                               setup.layout, std::move(listener));
+                        });
+}
+
 /// What a step has come to, as the caller's flags.
 Status tell(const Result<SiteStep>& step, int* outcome) {
   if (step.ok() && outcome != nullptr) {
@@ -64,13 +83,19 @@ sotto_status sotto_site_create(const char* const* settings, float* parameters, s
                                const sotto_layout* layout, sotto_site** out) {
   return guarded([&] {
     need(out, "out");
-    const auto model = model_at(parameters, count);
-    const SiteSettings read = read_site(settings);
-    *out = new sotto_site(options_of(read), read.outputs,
-                          [&](const SiteOptions& options, SiteListener listener) {
-                            return SiteOptimizer(options, state_of(read), model, blocks_of(layout),
-                                                 std::move(listener));
-                          });
+    sotto_optimizer_setup setup;
+    setup.layout = blocks_of(layout);
+    *out = make_site(setup, settings, model_at(parameters, count));
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_site_create_from(const sotto_optimizer_setup* setup, const char* const* settings,
+                                    float* parameters, size_t count, sotto_site** out) {
+  return guarded([&] {
+    need(setup, "setup");
+    need(out, "out");
+    *out = make_site(*setup, settings, model_at(parameters, count));
     return SOTTO_OK;
   });
 }

@@ -199,8 +199,9 @@ typedef const char* (*sotto_next_tensors)(void* context, uint64_t round, size_t 
 typedef struct sotto_step_rule sotto_step_rule;
 
 // Rules that all nodes of a run have in common have one name; the settings "job.NAME" carry its
-// parameters. The caller saves the rule's state between steps, besides sotto_optimizer_save. Each
-// makes the steps of one optimizer at a time.
+// parameters. The caller saves the rule's state between steps, besides sotto_optimizer_save, unless
+// the rule says how that is done (sotto_step_rule_set_state). Each makes the steps of one optimizer
+// at a time.
 SOTTO_API sotto_status sotto_step_rule_create(const char* name, sotto_next_model next_model,
                                               void* context, sotto_step_rule** out);
 // A rule whose step of a tensor depends on that tensor alone, so that gradients may be given in
@@ -208,6 +209,28 @@ SOTTO_API sotto_status sotto_step_rule_create(const char* name, sotto_next_model
 SOTTO_API sotto_status sotto_step_rule_create_by_tensor(const char* name,
                                                         sotto_next_tensors next_tensors,
                                                         void* context, sotto_step_rule** out);
+// Sets `*bytes` and `*size` to what a rule remembers between two steps; the bytes stay as they are
+// until the next call of a function of this rule. Returns null, or what is wrong, and is called, as
+// sotto_next_model; after a fault each step is that fault.
+typedef const char* (*sotto_save_state)(void* context, const void** bytes, size_t* size);
+// Has a rule remember this from now on; `size` 0: nothing, as before its first step. The bytes may
+// come from another node, or a file: check them. Returns null, or what is wrong with them.
+typedef const char* (*sotto_load_state)(void* context, const void* bytes, size_t size);
+// A number for the settings with which the rule makes the step of this number, from 0, e.g. a
+// digest of its rates. It depends on the number alone.
+typedef uint64_t (*sotto_step_settings)(void* context, uint64_t step);
+
+// Has what the rule remembers saved and loaded by these, which get the rule's context: it is then
+// part of the state of what the rule makes the steps of, which begins without a memory. Nodes that
+// come and go (sotto_site_create_from, sotto_elastic_optimizer_create_from) take no other rules. To
+// be called before the rule makes steps.
+SOTTO_API sotto_status sotto_step_rule_set_state(sotto_step_rule* rule, sotto_save_state save,
+                                                 sotto_load_state load);
+// Has the settings of each step told by this, for a sotto_elastic_optimizer: nodes that differ in
+// them do not step together (docs/epochs.md, "Nodes that differ"). To be called before the rule
+// makes steps.
+SOTTO_API sotto_status sotto_step_rule_set_settings(sotto_step_rule* rule,
+                                                    sotto_step_settings settings);
 // Waits for a call that is under way; none follows: steps of an optimizer that still has it end the
 // run with SOTTO_STOPPED. Null is fine.
 SOTTO_API void sotto_step_rule_destroy(sotto_step_rule* rule);
@@ -430,6 +453,14 @@ enum {
 SOTTO_API sotto_status sotto_site_create(const char* const* settings, float* parameters,
                                          size_t count, const sotto_layout* layout,
                                          sotto_site** out);
+// One site, as sotto_site_create makes it, with the layout and the step rule of `setup`. A rule of
+// the caller's (sotto_step_rule_set_state) makes the site's own steps on this thread, or on that of
+// the call that waits; what it remembers is part of the site's state. Settings of the local step
+// are then refused, and those of the file are not used. "job.NAME" is what else sites must agree
+// on.
+SOTTO_API sotto_status sotto_site_create_from(const sotto_optimizer_setup* setup,
+                                              const char* const* settings, float* parameters,
+                                              size_t count, sotto_site** out);
 // Leaves at once; call sotto_site_finish first where the end is in good order.
 SOTTO_API void sotto_site_destroy(sotto_site* site);
 // Reads the state, opens the connections and begins: with the folder's model, a neighbour's, or the
@@ -519,6 +550,16 @@ SOTTO_API sotto_status sotto_elastic_optimizer_create(const char* const* setting
                                                       float* parameters, size_t count,
                                                       const sotto_layout* layout,
                                                       sotto_elastic_optimizer** out);
+// One node, as sotto_elastic_optimizer_create makes it, with the layout and the step rule of
+// `setup`. A rule of the caller's (sotto_step_rule_set_state) makes the run's steps of the mean
+// gradients, with local steps the node's own; it is called on this thread or the node's. A newcomer
+// takes over what the rules of the others remember, so that equal rules make equal steps: they
+// depend on the gradient, the number of the step and that memory alone. Settings of the local step
+// are refused. "job.NAME" is what else nodes must agree on.
+SOTTO_API sotto_status sotto_elastic_optimizer_create_from(const sotto_optimizer_setup* setup,
+                                                           const char* const* settings,
+                                                           float* parameters, size_t count,
+                                                           sotto_elastic_optimizer** out);
 // Leaves at once, as a process that dies does; call sotto_elastic_optimizer_finish first where the
 // end is in good order.
 SOTTO_API void sotto_elastic_optimizer_destroy(sotto_elastic_optimizer* optimizer);

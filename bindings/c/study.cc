@@ -36,21 +36,19 @@ std::vector<std::string> names_in(const Settable& settable) {
 /// Throws Error for a name that is none, given twice or without value, and for a value that cannot
 /// be read.
 void read_into(const Settable& settable, const char* const* settings) {
-  read_pairs(
-      settings, [](const char* name) { return dashed(name); },
-      [&](const std::string& name, const char* value) {
-        const auto list = std::ranges::find(settable.lists, name, &study::ListSetting::name);
-        if (list != settable.lists.end()) {
-          list->values->emplace_back(value);
-          refuse_repeated(name, *list->values);
-          return true;
-        }
-        if (!set(settable.groups, name, value)) {
-          const auto names = names_in(settable);
-          refuse_setting(name, names, fmt::format("there are {}", fmt::join(names, ", ")));
-        }
-        return false;
-      });
+  read_pairs(settings, [&](const std::string& name, const char* value) {
+    const auto list = std::ranges::find(settable.lists, name, &study::ListSetting::name);
+    if (list != settable.lists.end()) {
+      list->values->emplace_back(value);
+      refuse_repeated(name, *list->values);
+      return true;
+    }
+    if (!set(settable.groups, name, value)) {
+      const auto names = names_in(settable);
+      refuse_setting(name, names, fmt::format("there are {}", fmt::join(names, ", ")));
+    }
+    return false;
+  });
 }
 
 StopRequest stop_of(const sotto_interrupt* interrupt) {

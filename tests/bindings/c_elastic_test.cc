@@ -1,6 +1,7 @@
 // A node of an all-reduce whose nodes come and go, through sotto.h.
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -31,6 +32,55 @@ CNode c_epochs(const Words& words, std::vector<float>& x) {
 std::string refused(const Words& words) {
   std::vector<float> x(kDimension);
   return c_epochs(words, x) == nullptr ? std::string(sotto_last_error()) : "";
+}
+
+CNode c_node_from(const sotto_optimizer_setup* setup, const Words& words, std::vector<float>& x) {
+  sotto_elastic_optimizer* made = nullptr;
+  const auto settings = as_settings(words);
+  const sotto_status status =
+      sotto_elastic_optimizer_create_from(setup, settings.data(), x.data(), x.size(), &made);
+  CHECK((status == SOTTO_OK) == (made != nullptr));
+  return CNode(made);
+}
+
+/// Momentum where all elements are alike, and thus one velocity.
+struct Ball {
+  float velocity = 0;
+  int asked = 0;  ///< calls of ball_settings
+};
+
+const char* ball_step(void* context, std::uint64_t /*round*/, const float* x, const float* gradient,
+                      float* next, std::size_t count) {
+  auto& ball = *static_cast<Ball*>(context);
+  ball.velocity = 0.5F * ball.velocity + gradient[0];
+  for (std::size_t k = 0; k < count; ++k) {
+    next[k] = x[k] - 0.1F * ball.velocity;
+  }
+  return nullptr;
+}
+
+const char* save_ball(void* context, const void** bytes, std::size_t* size) {
+  *bytes = &static_cast<Ball*>(context)->velocity;
+  *size = sizeof(float);
+  return nullptr;
+}
+
+const char* load_ball(void* context, const void* bytes, std::size_t size) {
+  float& velocity = static_cast<Ball*>(context)->velocity;
+  if (size == 0) {
+    velocity = 0;
+    return nullptr;
+  }
+  if (size != sizeof(float)) {
+    return "it is no velocity";
+  }
+  std::memcpy(&velocity, bytes, size);
+  return nullptr;
+}
+
+std::uint64_t ball_settings(void* context, std::uint64_t step) {
+  ++static_cast<Ball*>(context)->asked;
+  return step / 3;
 }
 
 /// Three nodes: with fewer, no step is made.
@@ -113,6 +163,44 @@ TEST_CASE("C: nodes of one model die, others come, and all end with the same bit
   CHECK(ends[0] == ends[1]);
   CHECK(ends[0] == ends[2]);
   CHECK(ends[0][0] > 1);  // of 40 steps of 0.1 towards (0 + 1 + 3)/3
+}
+
+TEST_CASE("C: a rule of the caller's own steps a node, and only with what it says of its memory") {
+  Ball ball;
+  sotto_step_rule* made = nullptr;
+  REQUIRE(sotto_step_rule_create("ball", ball_step, &ball, &made) == SOTTO_OK);
+  const CRule rule(made);
+  const CSetup setup = c_setup({.rule = made});
+  std::vector<float> x(kDimension);
+  Words words = {"nodes",       "1:2",  "seeds",      fmt::format("127.0.0.1:{}", free_ports(1)),
+                 "found-after", "0.01", "wait-limit", "60",
+                 "rounds",      "6",    "job.size",   "large"};
+  CHECK(c_node_from(setup.get(), words, x) == nullptr);
+  CHECK(std::string(sotto_last_error()).find("sotto_step_rule_set_state") != std::string::npos);
+  REQUIRE(sotto_step_rule_set_state(made, save_ball, load_ball) == SOTTO_OK);
+  REQUIRE(sotto_step_rule_set_settings(made, ball_settings) == SOTTO_OK);
+  ball.velocity = 5;  // of another life: a node begins without a memory
+  words.insert(words.end(), {"lr", "0.1"});
+  CHECK(c_node_from(setup.get(), words, x) == nullptr);
+  CHECK(std::string(sotto_last_error()).find("lr: the step rule is the caller's own") == 0);
+  words.resize(words.size() - 2);
+  const CNode node = c_node_from(setup.get(), words, x);
+  REQUIRE_MESSAGE(node != nullptr, std::string(sotto_last_error()));
+  float expected = 0;
+  for (float velocity = 0; round_of(node.get()) < 6;) {
+    REQUIRE(step(node.get(), x, 2, nullptr) == SOTTO_OK);
+    velocity = 0.5F * velocity + (expected - 2);
+    expected -= 0.1F * velocity;
+    CHECK(x == std::vector<float>(kDimension, expected));
+  }
+  CHECK(ball.asked > 0);
+  CHECK(sotto_elastic_optimizer_finish(node.get()) == SOTTO_OK);
+  const CStore store = c_store();
+  const CSetup with_store = c_setup({.store = store.get(), .rule = made});
+  CHECK(c_node_from(with_store.get(), words, x) == nullptr);
+  CHECK(std::string(sotto_last_error()).find("store: ") == 0);
+  CHECK(sotto_step_rule_set_state(made, nullptr, load_ball) == SOTTO_REFUSED);
+  CHECK(sotto_step_rule_set_settings(nullptr, ball_settings) == SOTTO_REFUSED);
 }
 
 TEST_CASE("C: a node without a quorum waits as long as it is told, and is told to stop") {

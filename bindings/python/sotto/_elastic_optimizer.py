@@ -9,6 +9,7 @@ from typing import Optional
 
 from ._arrays import count, place, place_in
 from ._node_handle import NodeHandle
+from ._step_rule import StepRule
 from ._types import Array, Layout, Setting
 
 _LEFT_OUT = 1
@@ -54,15 +55,24 @@ class ElasticOptimizer(NodeHandle):
     "torch://HOST:PORT/PREFIX", and may be left out under torchrun;
     sotto.choices("elastic-settings") lists all settings. Spans of time are seconds.
 
+    `own_step_rule`, a StepRule with `save` and `load`, makes the run's steps of the mean gradients in
+    place of one of sotto's, with local steps the node's own. A newcomer takes over what the rules of
+    the others remember. `job` is a dictionary of what else nodes must agree on.
+
     Ctrl-C ends a call that waits, and the node is then over. As a context manager it leaves in good
     order at the end of the block, also of one that Ctrl-C or stop() ends, and at once when the block
     raised anything else.
     """
 
     def __init__(
-        self, parameters: Array, *, layout: Optional[Layout] = None, **settings: Setting
+        self,
+        parameters: Array,
+        *,
+        layout: Optional[Layout] = None,
+        own_step_rule: Optional[StepRule] = None,
+        **settings: Setting,
     ) -> None:
-        super().__init__("elastic_optimizer", parameters, layout, dict(settings))
+        super().__init__("elastic_optimizer", parameters, layout, own_step_rule, dict(settings))
 
     def _stepped(self, name, *arguments):
         round, outcome = ctypes.c_uint64(), ctypes.c_int()

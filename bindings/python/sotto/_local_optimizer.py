@@ -44,8 +44,8 @@ _wrapped: "weakref.WeakSet[torch.optim.Optimizer]" = weakref.WeakSet()
 
 def _refuse_step(_, *__, **___):
     raise RuntimeError(
-        "this optimizer is wrapped in a sotto.torch.DistributedOptimizer, and a step of its own would "
-        "train this node alone: call step() of that one, or close() that one first"
+        "this optimizer makes the steps of a node of sotto's, and a step of its own would train this "
+        "node alone: call step() of the node, or close() that first"
     )
 
 
@@ -53,7 +53,7 @@ def require_wrappable(optimizer):
     """Raises Refused for an optimizer that cannot make a node's own step."""
     if optimizer in _wrapped:
         raise Refused(
-            "optimizer: another DistributedOptimizer wraps it: close() that one, or make a new one"
+            "optimizer: it makes the steps of another node: close() that one, or make a new one"
         )
     for kind in type(optimizer).__mro__:
         if kind.__name__ in _OF_ITS_OWN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Optional, Union
 
 import torch
@@ -12,7 +13,9 @@ from ._early_gradient import EarlyGradient, may_wait_in_backward
 from ._elastic_optimizer import ElasticStep
 from ._flat_parameters import FlatParameters
 from ._leaving import Leaving
+from ._local_optimizer import names_of, parameters_of
 from ._module_watch import Members, plain_name
+from ._node_steps import NodeSteps, Schedule, require_optimizer
 from ._site import SiteStep
 from ._types import Path, Setting
 
@@ -27,17 +30,34 @@ class ModuleNode(Leaving):
 
     node: Any
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        optimizer: Optional[torch.optim.Optimizer],
+        schedule: Optional[Schedule],
+        make: Callable[..., Any],
+        settings: dict[str, Any],
+    ) -> None:
         if not isinstance(module, torch.nn.Module):
             raise TypeError(f"module: {type(module).__name__} is no torch.nn.Module")
-        named = [(plain_name(name), p) for name, p in module.named_parameters()]
+        require_optimizer(optimizer, schedule)
+        if optimizer is None:
+            named = [(plain_name(name), p) for name, p in module.named_parameters()]
+        else:
+            named = list(zip(names_of(optimizer, module), parameters_of(optimizer)))
         self._flat = FlatParameters(named)
         self._watch = Members(module, self._flat.slots)
-
-    def _take(self, node):
-        """Nothing of the module is changed when the settings are refused."""
-        self.node = node
+        self._steps: Optional[NodeSteps] = None
+        settings = dict(settings)
+        if optimizer is not None:
+            self._steps = NodeSteps(optimizer, self._flat, schedule)
+            settings["own_step_rule"] = self._steps.rule
+            settings["job"] = {**(settings.get("job") or {}), **self._steps.job}
+        # Nothing of the module is changed when the settings are refused.
+        self.node = make(self._flat.values, layout=self._flat.layout, **settings)
         self._flat.attach()
+        if self._steps is not None:
+            self._steps.hold()
 
     def _stepped(self, step, *arguments):
         """A call that may change the parameters, also where it raises."""
@@ -103,6 +123,8 @@ class ModuleNode(Leaving):
     def close(self) -> None:
         """Leaves at once; see finish()."""
         self.node.close()
+        if self._steps is not None:
+            self._steps.release()
 
     @property
     def over(self) -> bool:
@@ -129,18 +151,26 @@ class Site(ModuleNode):
                 loss.backward()
                 site.step(loss)
 
-    `settings` are those of sotto.Site, and choose the step rule. As a context manager it ends as that
+    `settings` are those of sotto.Site, and choose the step rule, unless `optimizer`, a new
+    torch.optim optimizer that is not to be stepped by itself any more, makes the steps: what it
+    remembers is then part of the site's state, and all sites have the same kind of it with the same
+    options. Schedulers may change its rates, or `schedule(step, groups)` sets those of the step of
+    this number, from 0, which goes on after a restart. As a context manager it ends as a sotto.Site
     does.
     """
 
     node: _site.Site
 
     def __init__(
-        self, module: torch.nn.Module, *, site: Optional[Path] = None, **settings: Setting
+        self,
+        module: torch.nn.Module,
+        *,
+        optimizer: Optional[torch.optim.Optimizer] = None,
+        schedule: Optional[Schedule] = None,
+        site: Optional[Path] = None,
+        **settings: Setting,
     ) -> None:
-        super().__init__(module)
-        flat = self._flat
-        self._take(_site.Site(flat.values, layout=flat.layout, site=site, **settings))
+        super().__init__(module, optimizer, schedule, _site.Site, {"site": site, **settings})
 
     def step(self, loss: _Loss = math.nan) -> SiteStep:
         """A local step by the parameters' gradients, as that of sotto.Site. Where the step is
@@ -165,17 +195,28 @@ class ElasticOptimizer(ModuleNode):
                 loss.backward()
                 node.step(loss)
 
-    `settings` are those of sotto.ElasticOptimizer, and choose the step rule. As a context manager it
-    ends as that does.
+    `settings` are those of sotto.ElasticOptimizer, and choose the step rule, unless `optimizer`, a
+    new torch.optim optimizer that is not to be stepped by itself any more, makes the steps: all nodes
+    have the same kind of it with the same options, and a newcomer takes over what it remembers.
+    `schedule(step, groups)` sets rates and other options of its groups for the step of this number,
+    from 0; nothing else may change them, unless nodes have local steps. As a context manager it ends
+    as a sotto.ElasticOptimizer does.
     """
 
     node: _elastic_optimizer.ElasticOptimizer
 
-    def __init__(self, module: torch.nn.Module, **settings: Setting) -> None:
-        super().__init__(module)
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        *,
+        optimizer: Optional[torch.optim.Optimizer] = None,
+        schedule: Optional[Schedule] = None,
+        **settings: Setting,
+    ) -> None:
         self._early: Optional[EarlyGradient] = None
-        flat = self._flat
-        self._take(_elastic_optimizer.ElasticOptimizer(flat.values, layout=flat.layout, **settings))
+        make = _elastic_optimizer.ElasticOptimizer
+        super().__init__(module, optimizer, schedule, make, settings)
+        self._one_model = self.node.takes_parts  # no local steps: nodes make each other's steps
 
     def start_in_backward(self) -> bool:
         """Says that the next backward pass gives the whole gradient of the step: as soon as the
@@ -196,6 +237,8 @@ class ElasticOptimizer(ModuleNode):
 
     def step(self, loss: _Loss = math.nan) -> ElasticStep:
         """A step by the mean of all nodes' gradients, as that of sotto.ElasticOptimizer."""
+        if self._steps is not None and self._one_model:
+            self._steps.require_same_groups()
         stepped: ElasticStep = self._step(loss)
         return stepped
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from typing import Any, Optional
 
 from ._arrays import count, place
-from ._errors import Refused
-from ._handle import Handle, layout_handle
+from ._errors import Error, Refused
+from ._handle import Handle, handle_of, layout_handle
 from ._leaving import Leaving
 from ._library import call, call_for_json, library, setting_texts
+from ._setup import Setup
+from ._step_rule import StepRule
 from ._trained import trained
 from ._types import Array, Layout
 from ._waiting import waiting
@@ -19,21 +22,31 @@ class NodeHandle(Handle, Leaving):
     """A node of `kind`, a handle of sotto.h, that trains `parameters` in place."""
 
     def __init__(
-        self, kind: str, parameters: Array, layout: Optional[Layout], settings: dict[str, Any]
+        self,
+        kind: str,
+        parameters: Array,
+        layout: Optional[Layout],
+        rule: Optional[StepRule],
+        settings: dict[str, Any],
     ) -> None:
         self._kind = kind
         address, self._shape = place(parameters, "parameters", writable=True)
         self._parameters = parameters  # which must stay where they are
-        with layout_handle(layout) as tensors:
+        self._rule = rule
+        with layout_handle(layout) as tensors, handle_of(
+            rule, StepRule, "own_step_rule"
+        ) as own_rule:
+            setup = Setup(layout=tensors, step_rule=own_rule)
+        with contextlib.closing(setup), setup._held() as parts:
             trained.take(self, address, count(self._shape))
             try:
                 super().__init__(
                     kind,
-                    f"{kind}_create",
+                    f"{kind}_create_from",
+                    parts,
                     setting_texts(settings),
                     address,
                     count(self._shape),
-                    tensors,
                 )
             except BaseException:
                 trained.give_back(self)
@@ -48,7 +61,15 @@ class NodeHandle(Handle, Leaving):
             call(f"{self._kind}_{name}", handle, *arguments)
 
     def _wait(self, name, *arguments):
-        waiting(lambda: self._do(name, *arguments), self.stop)
+        """As _do, for what waits. What a step rule of the caller's own raised is the cause of what is
+        raised here."""
+        try:
+            waiting(lambda: self._do(name, *arguments), self.stop)
+        except Error as error:
+            trouble = self._rule.take_trouble() if self._rule is not None else None
+            if trouble is None:
+                raise
+            raise error from trouble
 
     def _asked(self, name):
         """What a function tells that may be called while another call is under way."""

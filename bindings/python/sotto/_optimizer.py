@@ -14,6 +14,7 @@ from ._errors import Error, Refused
 from ._handle import Handle, Interrupt, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 from ._run_block import RunBlock
+from ._setup import Setup
 from ._step_rule import StepRule
 from ._trained import trained
 from ._types import Array, Layout, Path, Setting
@@ -28,16 +29,6 @@ class Store(Handle):
 
     def __init__(self) -> None:
         super().__init__("store", "store_create")
-
-
-class _Setup(Handle):
-    """What an optimizer is made of beside its settings and parameters; None leaves a part out."""
-
-    def __init__(self, **parts):
-        super().__init__("optimizer_setup", "optimizer_setup_create")
-        with self._held() as handle:
-            for name, part in parts.items():
-                call(f"optimizer_setup_set_{name}", handle, part)
 
 
 class Optimizer(Handle, RunBlock):
@@ -79,7 +70,7 @@ class Optimizer(Handle, RunBlock):
         with layout_handle(layout) as tensors, handle_of(
             store, Store, "store"
         ) as meeting_place, handle_of(own_step_rule, StepRule, "own_step_rule") as rule:
-            setup = _Setup(
+            setup = Setup(
                 layout=tensors,
                 store=meeting_place,
                 interrupt=self._interrupt.handle,

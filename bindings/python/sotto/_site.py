@@ -10,6 +10,7 @@ from typing import Optional
 
 from ._arrays import count, place
 from ._node_handle import NodeHandle
+from ._step_rule import StepRule
 from ._types import Array, Layout, Path, Setting
 
 _EXCHANGED = 1
@@ -50,6 +51,10 @@ class Site(NodeHandle):
     With `nodes`, "MIN:MAX", and `seeds` it is a node of a run whose nodes come and go, each with a
     model of its own: `key` is then the run's, and there are no peers and no state.
 
+    `own_step_rule`, a StepRule with `save` and `load`, makes the site's own steps in place of one of
+    sotto's; what it remembers is part of the site's state. `job` is a dictionary of what else sites
+    must agree on.
+
     Ctrl-C ends a call that waits, and the site is then over. As a context manager it finishes at the
     end of the block, and leaves as leave() does where Ctrl-C or stop() ended it; it is gone at once
     when the block raised anything else.
@@ -61,10 +66,11 @@ class Site(NodeHandle):
         *,
         layout: Optional[Layout] = None,
         site: Optional[Path] = None,
+        own_step_rule: Optional[StepRule] = None,
         **settings: Setting,
     ) -> None:
         named = None if site is None else os.fspath(site)
-        super().__init__("site", parameters, layout, {"site": named, **settings})
+        super().__init__("site", parameters, layout, own_step_rule, {"site": named, **settings})
 
     def _stepped(self, name, *arguments):
         outcome = ctypes.c_int()

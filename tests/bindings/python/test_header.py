@@ -15,6 +15,8 @@ CODE = re.sub(r"//[^\n]*", "", HEADER)
 UNUSED = {
     "sotto_status_name": "exceptions have classes",
     "sotto_optimizer_create": "it makes each from a setup",
+    "sotto_site_create": "it makes each from a setup",
+    "sotto_elastic_optimizer_create": "it makes each from a setup",
     "sotto_optimizer_interrupt": "it raises the setup's interrupt",
 }
 

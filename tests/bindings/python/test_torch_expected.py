@@ -384,7 +384,7 @@ def test_the_wrapped_optimizer_does_not_step_by_itself_until_the_run_is_over():
     before = bits(model)
     with pytest.raises(RuntimeError, match=r"wrapped in a .*: call step\(\) of that one"):
         local.step()
-    with pytest.raises(sotto.Refused, match="another DistributedOptimizer wraps it"):
+    with pytest.raises(sotto.Refused, match="it makes the steps of another node"):
         wrap(local, model)
     assert same_bits(before, bits(model))
     optimizer.finish()
