@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/base/error.h>
+#include <sotto/base/check.h>
 
 namespace sotto {
 namespace {
@@ -31,7 +31,10 @@ void KeptModel::read(sites::EpochMember& trial) {
   // A file may be whole, and what was written to it not sound.
   for (bool sound = false; !sound;) {
     next_ = read_elastic_state(*folder_, options_, layout_, warning_);
-    const Status taken = next_ ? trial.begin_from(next_->step, next_->model) : Status();
+    Status taken = next_ ? trial.begin_from(next_->step, next_->model) : Status();
+    if (taken.ok() && next_ && local_ != nullptr) {
+      taken = load_local_rule(next_->local_rule);
+    }
     sound = taken.ok();
     if (!sound) {
       set_aside(*folder_, *next_, taken.message(), warning_);
@@ -40,17 +43,21 @@ void KeptModel::read(sites::EpochMember& trial) {
   if (next_) {
     writer_.loaded(next_->step);
   }
-  if (next_ && local_ != nullptr) {
-    ByteReader in(next_->local_rule);
-    Status status = local_->load(in);
-    if (!status.ok() || !in.finished()) {
-      const std::string why = status.ok() ? "it is too long" : status.message();
-      set_aside(*folder_, *next_, why, warning_);
-      throw Error("state", fmt::format("what the rule of local steps remembers is not read: {}; "
-                                       "start the node again, without that model",
-                                       warning_));
-    }
+}
+
+Status KeptModel::load_local_rule(std::span<const std::byte> remembered) {
+  ByteBuffer first;  // a rule that refuses what it loads may have taken a part of it
+  local_->save(first);
+  ByteReader in(remembered);
+  Status status = local_->load(in);
+  if (status.ok() && !in.finished()) {
+    status = {Fault::malformed, "what the rule of local steps remembers is too long"};
   }
+  if (!status.ok()) {
+    ByteReader back(first.bytes());
+    check(local_->load(back).ok(), "a rule loads what it has saved");
+  }
+  return status;
 }
 
 void KeptModel::keep_of(const sites::EpochMember& member) {

@@ -5,7 +5,9 @@
 // and must outlive the object.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <sotto/base/ids.h>
@@ -27,7 +29,7 @@ class KeptModel {
 
   /// Reads the newest model in the folder that the member takes, and what the rule of local steps
   /// remembers; those that are damaged are set aside. The member is of no more use. Throws Error
-  /// where the model is not one of these options, or what the rule remembers is damaged.
+  /// where the model is not one of these options.
   void read(sites::EpochMember& trial);
   /// The model for the next member; none: the parameters.
   const std::optional<ElasticState>& next() const { return next_; }
@@ -46,6 +48,9 @@ class KeptModel {
   void go_on(sites::EpochMember& member) { writer_.go_on(member); }
 
  private:
+  /// Has the rule of local steps remember this, or what it remembered before where that is damaged.
+  Status load_local_rule(std::span<const std::byte> remembered);
+
   SiteFolder* folder_;
   const ElasticOptions& options_;
   const ParameterLayout& layout_;

@@ -1,6 +1,7 @@
 // How a node comes into a run, as far as it has met nobody: what is refused, and votes in a folder.
 #include "../../../sites/elastic/internal/run_entry.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -130,6 +131,55 @@ TEST_CASE("run entries: a model that is whole on the disk and not sound is set a
     CHECK(read_site_state(folder.string()).value()->state.round == 4);
     CHECK(std::filesystem::exists(folder / "state.b.damaged"));
     CHECK_FALSE(std::filesystem::exists(folder / "state.b"));
+  }
+}
+
+TEST_CASE("run entries: a model whose rule of local steps has a damaged memory is set aside") {
+  const Scratch scratch;
+  const auto folder = scratch.path() / "node";
+  ElasticOptions options = options_of(folder.string());
+  options.communication_interval = 2;
+  std::vector<std::byte> remembered;
+  {
+    Node node(options);
+    sites::EpochSetup setup = member_setup(node.options, false, node.parameters, node.layout);
+    setup.incarnation = 1;
+    sites::EpochMember member(std::move(setup), sites::EpochTime(0));
+    ByteBuffer snapshot;
+    member.save(snapshot);
+    // At step 6 a rule of another model wrote what is longer.
+    for (const auto& [step, size] : {std::pair<Round, std::size_t>{4, 5}, {6, 9}}) {
+      std::vector<float> x(size);
+      auto local = make_local_steps(node.options, x, complete_layout({}, size));
+      REQUIRE(local);
+      local->take_initial();
+      REQUIRE(local->take(0, std::vector<float>(size, 1), 0).ok());
+      KeptModel kept(node.votes.folder(), node.options, node.layout, &*local, node.reporter);
+      REQUIRE(member.begin_from(step, snapshot.bytes()).ok());
+      kept.write(&member, true);
+      if (step == 4) {
+        ByteBuffer out;
+        local->save(out);
+        remembered = std::move(out).take();
+      }
+    }
+    REQUIRE(read_site_state(folder.string()).value()->state.round == 6);
+  }
+  for (int start = 0; start < 2; ++start) {
+    CAPTURE(start);
+    Node node(options);
+    sites::EpochSetup setup = member_setup(node.options, false, node.parameters, node.layout);
+    setup.incarnation = 1;
+    sites::EpochMember trial(std::move(setup), sites::EpochTime(0));
+    auto local = make_local_steps(node.options, node.parameters, node.layout);
+    KeptModel kept(node.votes.folder(), node.options, node.layout, &*local, node.reporter);
+    kept.read(trial);
+    REQUIRE(kept.next());
+    CHECK(kept.next()->step == 4);
+    ByteBuffer out;
+    local->save(out);
+    CHECK(std::ranges::equal(out.bytes(), remembered));
+    CHECK(std::filesystem::exists(folder / "state.b.damaged"));
   }
 }
 
