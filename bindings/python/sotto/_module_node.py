@@ -11,6 +11,7 @@ import torch
 from . import _elastic_optimizer, _site
 from ._early_gradient import EarlyGradient, may_wait_in_backward
 from ._elastic_optimizer import ElasticStep
+from ._errors import Refused
 from ._flat_parameters import FlatParameters
 from ._leaving import Leaving
 from ._local_optimizer import names_of, parameters_of
@@ -41,6 +42,8 @@ class ModuleNode(Leaving):
         if not isinstance(module, torch.nn.Module):
             raise TypeError(f"module: {type(module).__name__} is no torch.nn.Module")
         require_optimizer(optimizer, schedule)
+        if optimizer is not None and settings.get("own_step_rule") is not None:
+            raise Refused("own_step_rule: the optimizer makes the steps: leave one of them out")
         if optimizer is None:
             named = [(plain_name(name), p) for name, p in module.named_parameters()]
         else:

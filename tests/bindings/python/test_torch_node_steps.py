@@ -165,6 +165,9 @@ def test_what_no_node_can_step_by_is_refused(tmp_path):
     with pytest.raises(sotto.Refused, match="LBFGS is refused"):
         lbfgs = torch.optim.LBFGS(model.parameters())
         sotto.torch.Site(model, optimizer=lbfgs, site=federation(tmp_path, ["a", "b"])["a"])
+    rule = sotto.StepRule("none", lambda *_: None)
+    with pytest.raises(sotto.Refused, match="own_step_rule: .*leave one of them out"):
+        sotto.torch.ElasticOptimizer(model, optimizer=adamw(model), own_step_rule=rule, **given)
     with pytest.raises(TypeError, match="no torch.optim.Optimizer"):
         sotto.torch.ElasticOptimizer(model, optimizer=model, **given)
     optimizer = adamw(model)
