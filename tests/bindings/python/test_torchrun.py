@@ -86,13 +86,13 @@ def agent(options, processes, words, **more):
 
 
 def ends(agents):
-    said = []
-    for process in agents:
-        try:
-            said.append(process.communicate(timeout=150))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+    try:
+        said = [process.communicate(timeout=150) for process in agents]
+    finally:
+        for process in agents:
+            process.terminate()  # which ends its workers, too
+        for process in agents:
+            process.wait(60)
     for process, (_, errors) in zip(agents, said):
         assert process.returncode == 0, errors
     return [out for out, _ in said]
@@ -166,7 +166,10 @@ def test_an_agent_that_joins_has_all_go_on_from_the_folders_of_the_first(tmp_pat
     # With a shared store PyTorch's agents wait for each other for ever when one joins.
     apart = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     agents = [agent(options, 2, [*words, "4", "nobody", "a"], **apart)]
-    assert select.select([news], [], [], 100)[0], "the first agent's nodes have saved nothing"
+    saved = select.select([news], [], [], 100)[0]
+    if not saved:
+        agents[0].terminate()
+    assert saved, "the first agent's nodes have saved nothing"
     agents.append(agent(options, 2, [*words, "4", "nobody", "b"], **apart))
     ends(agents)
     for node in ends_of_nodes(folder, 4):
