@@ -48,13 +48,19 @@ std::string words_of_asking(const std::string& address, const std::vector<std::s
 
 std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSearchState& state) {
   std::vector<SiteEvent> events;
+  if (state.few && !few_) {
+    few_since_ = now;
+  }
+  few_ = state.few;
   if (now - told_ < (state.few ? kWhileFew : kWhileEnough)) {
     return events;
   }
   told_ = now;
-  if (state.few && !state.silent.empty()) {
+  // The others have mostly left at the end of a run, when this node leaves, too.
+  const bool missing = state.few && now - few_since_ >= kWhileFew;
+  if (missing && !state.silent.empty()) {
     events.push_back(event_of(SiteEvent::Kind::seeds_silent, silent_text(state)));
-  } else if (state.few && state.alone) {
+  } else if (missing && state.alone) {
     events.push_back(
         event_of(SiteEvent::Kind::nobody_heard,
                  fmt::format("no other node is heard; {}",

@@ -38,14 +38,16 @@ class RosterSearch {
   /// … and while enough are up: what strangers send is to fill no log.
   static constexpr sites::RosterTime kWhileEnough{300'000};
 
-  /// The events that are to be told by now: while nodes are missing `seeds-silent`, or
-  /// `nobody-heard` where no seed is silent and no other node is heard either; and
-  /// `datagrams-refused` where more have come than were told of.
+  /// The events that are to be told by now: where nodes have been missing for kWhileFew
+  /// `seeds-silent`, or `nobody-heard` where no seed is silent and no other node is heard either;
+  /// and `datagrams-refused` where more have come than were told of.
   std::vector<SiteEvent> due(sites::RosterTime now, const RosterSearchState& state);
 
  private:
-  sites::RosterTime told_{0};  ///< time when due() had something to look at last
-  std::uint64_t refused_ = 0;  ///< datagrams that were told of
+  sites::RosterTime told_{0};       ///< time when due() had something to look at last
+  bool few_ = true;                 ///< `few` of the last state
+  sites::RosterTime few_since_{0};  ///< time when it became so
+  std::uint64_t refused_ = 0;       ///< datagrams that were told of
 };
 
 }  // namespace sotto

@@ -49,6 +49,23 @@ TEST_CASE("roster search: a node that has found enough says seldom what stranger
   CHECK(again[0].text.starts_with("4 datagrams"));
 }
 
+TEST_CASE("roster search: a node whose others have just left says nothing of it for ten seconds") {
+  RosterSearch search;
+  RosterSearchState state{.few = false, .asked = {"a:1"}};
+  CHECK(search.due(RosterTime(50'000), state).empty());
+  state.few = true;
+  state.alone = true;
+  CHECK(search.due(RosterTime(60'000), state).empty());
+  CHECK(search.due(RosterTime(69'999), state).empty());
+  CHECK(kinds(search.due(RosterTime(70'000), state)) == std::vector<std::string>{"nobody-heard"});
+  // It found them again, and they are gone again.
+  state.few = false;
+  CHECK(search.due(RosterTime(75'000), state).empty());
+  state.few = true;
+  CHECK(search.due(RosterTime(85'000), state).empty());
+  CHECK(kinds(search.due(RosterTime(95'000), state)) == std::vector<std::string>{"nobody-heard"});
+}
+
 TEST_CASE(
     "roster search: a node that hears nobody says whom it asks, also where no seed is silent") {
   RosterSearch search;
