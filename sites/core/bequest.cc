@@ -1,6 +1,7 @@
 #include <sotto/sites/core/bequest.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace sotto::sites {
 
@@ -11,7 +12,8 @@ std::optional<std::size_t> choose_heir(std::span<const Neighbour> peers, Round r
     const Neighbour& peer = peers[k];
     const bool able = peer.heard() && peer.told() && !peer.draining && !peer.observer &&
                       !peer.barred(round) && peer.out.items().size() < window;
-    if (able && (!heir || peer.entry.name < peers[*heir].entry.name)) {
+    if (able && (!heir || std::tie(peer.gifts, peer.entry.name) <
+                              std::tie(peers[*heir].gifts, peers[*heir].entry.name))) {
       heir = k;
     }
   }

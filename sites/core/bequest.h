@@ -14,8 +14,9 @@
 namespace sotto::sites {
 
 /// The peer that a site gives all to as it leaves in `round`: the first by name among those that
-/// are up, stay, take part, count here and have room for a parcel in their `window`. No value:
-/// there is none.
+/// are up, stay, take part, count here and have room for a parcel in their `window`. Those that
+/// began anew with a gift come last, the oftener the later: what such a peer had passed on counts
+/// twice, and with any other that is up it cannot do so again. No value: there is none.
 std::optional<std::size_t> choose_heir(std::span<const Neighbour> peers, Round round,
                                        std::size_t window);
 

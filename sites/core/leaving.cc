@@ -22,7 +22,7 @@ std::optional<std::size_t> Leaving::hand_over() {
   return heir;
 }
 
-Status Leaving::begins_anew(const Neighbour& peer) {
+Status Leaving::begins_anew(Neighbour& peer) {
   const OutStream::Item* gift = bequest_.held_by(peer);
   if (gift == nullptr) {
     return {};
@@ -32,6 +32,7 @@ Status Leaving::begins_anew(const Neighbour& peer) {
   }
   self_.written_off -= gift->mass;  // it is in what is written off as the peer is met
   bequest_.take_back();
+  ++peer.gifts;
   self_.phase = RoundPhase::training;
   return {};
 }

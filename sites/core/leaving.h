@@ -26,8 +26,10 @@ class Leaving {
   /// Returns the heir; no value: nothing was handed over.
   std::optional<std::size_t> hand_over();
   /// A peer has begun anew, and nothing that it was sent is there any more. If it is the heir and
-  /// has not confirmed the gift, the site takes that back, and goes on.
-  Status begins_anew(const Neighbour& peer);
+  /// has not confirmed the gift, the site takes that back, and goes on. What the heir had passed on
+  /// before, less than all of the gift, then counts twice: no protocol can tell that it did, and
+  /// never to take back would lose the gift of each heir that dies (docs/sites.md).
+  Status begins_anew(Neighbour& peer);
   /// As Bequest::retire.
   void retire(const Neighbour& gone) { bequest_.retire(gone); }
 

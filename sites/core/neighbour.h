@@ -75,6 +75,7 @@ struct Neighbour {
   std::string settings;  // the peer's own settings, where it refuses ours
   std::uint64_t offences = 0;
   std::uint64_t models = 0;  ///< models that it was sent
+  std::uint64_t gifts = 0;   ///< times that all was given to it and taken back, as it began anew
   Influence influence;       ///< influence on the model in the last collect
   PeerHabits habits;
   Round whole_due = 0;    ///< round of this site from which a wish for a whole copy is granted

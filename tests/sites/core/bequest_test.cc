@@ -41,12 +41,25 @@ TEST_CASE("the heir is the first by name that can take a parcel") {
   SUBCASE("not one that is down") { peers[1].channel.stage = ChannelStage::down; }
   SUBCASE("not one that sends nothing") { peers[1].channel.tells_us = false; }
   SUBCASE("not one that does not take what is sent") { peers[1].channel.hears_us = false; }
+  SUBCASE("not one that has begun anew with a gift") { peers[1].gifts = 1; }
   SUBCASE("not one without room") {
     push(peers[1], 0.5);
     CHECK(choose_heir(peers, 5, kWindow) == 1);
     push(peers[1], 0.5);
   }
   CHECK(choose_heir(peers, 5, kWindow) == 2);
+}
+
+TEST_CASE("where all have begun anew with a gift the one that did so least inherits") {
+  std::vector<Neighbour> peers = {peer_named("c"), peer_named("a"), peer_named("b")};
+  peers[0].gifts = 1;
+  peers[1].gifts = 2;
+  peers[2].gifts = 1;
+  CHECK(choose_heir(peers, 5, kWindow) == 2);
+  peers[2].channel.stage = ChannelStage::down;
+  CHECK(choose_heir(peers, 5, kWindow) == 0);
+  peers[0].draining = true;
+  CHECK(choose_heir(peers, 5, kWindow) == 1);
 }
 
 TEST_CASE("nobody inherits where nobody can") {
