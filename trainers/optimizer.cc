@@ -181,7 +181,7 @@ std::optional<PrivacySpent> Optimizer::privacy() const {
 void Optimizer::set_learning_rate(double learning_rate) {
   if (options_.placed) {
     refuse("lr", fmt::format("{}", learning_rate),
-           "nodes with tensors of their own keep their learning rate; take a schedule");
+           "nodes that make a gradient together keep their learning rate; take a schedule");
   }
   step_settings_->set_rate(learning_rate);
   stamp_settings();

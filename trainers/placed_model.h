@@ -1,5 +1,6 @@
-// A model of which some tensors lie at one node each, such as experts, and the others at all: what
-// an optimizer needs to train it.
+// A model whose gradient the nodes make together: experts, of which some tensors lie at one node
+// each and the others at all, or a network on a graph in parts. What an optimizer needs to train
+// it.
 //
 // A program makes the model's gradient (groups/program.h): its nodes exchange rows within a step.
 // The gradients that are handed over begin a round and are otherwise ignored. Tensors that lie at
@@ -28,11 +29,20 @@ namespace sotto {
 struct OptimizerOptions;
 
 struct PlacedModel {
+  /// What the nodes have parts of.
+  enum class Kind {
+    experts,  ///< some tensors lie at one node each
+    graph,    ///< the data: rows of boundary nodes travel, and all nodes have all tensors
+  };
+
+  Kind kind = Kind::experts;
+  /// The task that asks for a graph in parts, for refusals; experts are asked for by "experts_at".
+  std::string asked = {};
   /// The parameters of each node's own tensors, by rank, ascending; whole tensors.
   std::vector<std::vector<Chunk>> own;
   /// The program that makes a node's gradient: of the common tensors the one of this node's loss,
-  /// of its own ones that of the mean of all nodes' losses. Its group is the axis "expert" of all
-  /// nodes.
+  /// of its own ones that of the mean of all nodes' losses. Its group is the only axis of all
+  /// nodes, "expert" or "part".
   BuildGradientProgram build;
   /// All that the nodes' programs must agree on, as text.
   std::string settings;
@@ -43,10 +53,10 @@ struct PlacedModel {
   SteppedTensors stepped(std::size_t parameters, Rank rank) const;
 };
 
-/// Throws Error (field "experts_at" or that of the other setting) for options that go with no model
-/// of which nodes have tensors of their own: algorithms that mix whole models, or steps of their
-/// own kind, clipping, local steps, groups, weights, privacy, attacks, accelerators; and for own
-/// tensors that are more than a value of the store. options.placed must be one.
+/// Throws Error (field "experts_at" or "task", or that of the other setting) for options that go
+/// with no such model: algorithms that mix whole models, local steps, groups, weights, privacy,
+/// attacks, accelerators; with experts also steps of their own kind, clipping, and own tensors that
+/// are more than a value of the store. options.placed must be one.
 void check_placed(const OptimizerOptions& options);
 
 /// The algorithm of a node, which has `setup` (make_algorithm_setup): that of a PlacedModel where

@@ -19,14 +19,14 @@
 #include <sotto/base/philox.h>
 #include <sotto/groups/programs/graph_network.h>
 #include <sotto/sim/simulator.h>
+#include <sotto/trainers/data/ratings.h>
 
 #include "bench/support/command_line.h"
-#include "ratings.h"
 
 namespace {
 
-using sotto::bench::Ratings;
-using sotto::bench::RatingsSplit;
+using sotto::Ratings;
+using sotto::RatingsSplit;
 
 constexpr int kSites = 4;
 constexpr sotto::Round kRounds = 200;
@@ -51,6 +51,7 @@ const std::vector<Way> kWays = {
     {"cache 0.9, 50 rounds", "none", "none", {.share = 0.9, .most_age = 50}},
     {"cache 0.5, 8 rounds, 8 bits", "quant:8", "quant:8", {.share = 0.5, .most_age = 8}},
     {"cache 0.9, 50 rounds, 8 bits", "quant:8", "quant:8", {.share = 0.9, .most_age = 50}},
+    {"changes in 8 bits", "quant:8", "quant:8", {.share = 0, .most_age = 0}, false, true},
     {"changes in 4 bits", "quant:4", "quant:8", {.share = 0, .most_age = 0}, false, true},
     {"changes in 2 bits", "quant:2", "quant:8", {.share = 0, .most_age = 0}, false, true},
     {"cache 0.5, changes in 4 bits",
@@ -63,7 +64,7 @@ const std::vector<Way> kWays = {
 };
 
 sotto::GraphNetworkOptions network_of(const Way& way) {
-  return {.features = sotto::bench::kRatingFeatures,
+  return {.features = sotto::kRatingFeatures,
           .hidden = 32,
           .embedding = 16,
           .compressor = way.compressor,
@@ -100,7 +101,7 @@ class Judge {
       scores.push_back(network_->score(network_->embeddings().subspan(link.from * kRow, kRow),
                                        network_->embeddings().subspan(link.to * kRow, kRow)));
     }
-    return sotto::bench::area_under_curve(test_, scores);
+    return sotto::area_under_curve(test_, scores);
   }
 
  private:
@@ -136,9 +137,11 @@ std::vector<float> first_weights(const sotto::GraphNetworkOptions& options, std:
 
 /// Trains once, and judges the first site's weights, which are those of all.
 Outcome run_way(const Way& way, const Ratings& ratings, std::uint64_t seed) {
-  const RatingsSplit split = sotto::bench::split_ratings(ratings, kSites, seed);
+  const RatingsSplit split = sotto::split_ratings(ratings, {.members = kSites, .seed = seed});
   const sotto::RatedGraph graph =
-      way.cut ? sotto::bench::without_cut_edges(split.train) : split.train;
+      way.cut
+          ? sotto::split_ratings(ratings, {.members = kSites, .seed = seed, .apart = true}).train
+          : split.train;
   const sotto::GraphNetworkOptions options = network_of(way);
   std::vector<std::vector<float>> weights(kSites, first_weights(options, seed));
   std::vector<const sotto::GraphNetwork*> networks;
@@ -201,14 +204,22 @@ Outcome run_way(const Way& way, const Ratings& ratings, std::uint64_t seed) {
   return outcome;
 }
 
-/// Seconds after which all later evaluations have at least this AUC; nothing where none has.
-std::optional<double> seconds_to(const Outcome& outcome, double auc) {
-  std::optional<double> since;
+/// When the target is reached for good.
+struct Reached {
+  double rounds = 0;
+  double seconds = 0;
+};
+
+/// From when on all evaluations have at least this AUC; nothing where the last has not.
+std::optional<Reached> reached_by(const Outcome& outcome, double auc) {
+  std::optional<Reached> since;
+  double rounds = 0;
   for (const auto& [seconds, reached] : outcome.auc_after) {
+    rounds += kEvery;
     if (reached < auc) {
       since.reset();
     } else if (!since) {
-      since = seconds;
+      since = Reached{rounds, seconds};
     }
   }
   return since;
@@ -217,20 +228,25 @@ std::optional<double> seconds_to(const Outcome& outcome, double auc) {
 /// Prints the row of a way: means over the seeds, and the time if all of them reach the target.
 void measure(const Way& way, const Ratings& ratings, double target) {
   Outcome mean;
-  std::optional<double> to_target = 0.0;
+  std::optional<Reached> all = Reached{};
   for (int seed = 1; seed <= kSeeds; ++seed) {
     const Outcome one = run_way(way, ratings, static_cast<std::uint64_t>(seed));
     mean.megabytes += one.megabytes / kSeeds;
     mean.kept += one.kept / kSeeds;
     mean.seconds += one.seconds / kSeeds;
     mean.auc += one.auc / kSeeds;
-    const auto reached = seconds_to(one, target);
-    to_target = to_target && reached ? std::optional(*to_target + *reached / kSeeds) : std::nullopt;
+    const auto reached = reached_by(one, target);
+    if (!reached) {
+      all.reset();
+    } else if (all) {
+      all->rounds += reached->rounds / kSeeds;
+      all->seconds += reached->seconds / kSeeds;
+    }
   }
-  const std::string reached =
-      to_target ? std::to_string(std::lround(*to_target)) : std::string("never");
-  std::printf("| %-28s | %6.2f | %4.0f %% | %6.2f | %.4f | %5s |\n", way.name, mean.megabytes,
-              100 * mean.kept, mean.seconds / kRounds, mean.auc, reached.c_str());
+  const std::string rounds = all ? std::to_string(std::lround(all->rounds)) : "never";
+  const std::string seconds = all ? std::to_string(std::lround(all->seconds)) : "never";
+  std::printf("| %-28s | %6.2f | %4.0f %% | %6.2f | %.4f | %5s | %5s |\n", way.name, mean.megabytes,
+              100 * mean.kept, mean.seconds / kRounds, mean.auc, rounds.c_str(), seconds.c_str());
   std::fflush(stdout);
 }
 
@@ -248,9 +264,10 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0.5, 1.0));
   return sotto::bench::run_main(app, argc, argv, [&] {
-    const Ratings ratings = sotto::bench::read_ratings(file);
-    std::printf("| rows | MB a site | left out | s a round | AUC | s to %.3f |\n", target);
-    std::printf("| --- | ---: | ---: | ---: | ---: | ---: |\n");
+    const Ratings ratings = sotto::read_ratings(file);
+    std::printf("| rows | MB a site | left out | s a round | AUC | rounds to %.3f | s to %.3f |\n",
+                target, target);
+    std::printf("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     for (const Way& way : kWays) {
       measure(way, ratings, target);
     }

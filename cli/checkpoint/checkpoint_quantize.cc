@@ -84,6 +84,7 @@ Subject read_subject(const QuantizeOptions& o) {
   }
   Subject subject{
       .parameters = {}, .data = load_task(o.task, scaling ? &*scaling : nullptr), .model = o.model};
+  require_own_gradients(*subject.data, "this measurement");
   const auto task = TaskFactory(subject.data, {.model = o.model, .deal = false}).make(0);
   subject.parameters = read_start(o.from, task->layout()).parameters;
   return subject;

@@ -91,7 +91,9 @@ TaskFactory make_tasks(const SiteConfig& config, const SharedScaling* scaling) {
       throw named ? error : Error("task", error.what());
     }
   };
-  return {load(), task};
+  auto data = load();
+  require_own_gradients(*data, "a site");
+  return {std::move(data), task};
 }
 
 /// The site's part of the data, and what depends on it: how often the model is evaluated, and the

@@ -14,13 +14,14 @@ Json settings_json(const RunSettings& settings) {
   const TrainOptions& o = settings.options;
   const RunOptions& run = settings.run;
   const OptimizerOptions& used = run.optimizer;
+  const bool experts = used.placed && used.placed->kind == PlacedModel::Kind::experts;
   Json config = task_config_json(settings.task_spec, settings.task);
   config.update(
       {{"gradient_time", o.gradient_time},
        {"batches", settings.task.batches.empty() ? Json(nullptr) : Json(settings.task.batches)},
        {"partition", settings.task.partition},
-       {"experts_at", used.placed ? "nodes" : "everywhere"},
-       {"expert_compressor", used.placed ? Json(expert_settings(o).compressor) : Json(nullptr)},
+       {"experts_at", experts ? "nodes" : "everywhere"},
+       {"expert_compressor", experts ? Json(expert_settings(o).compressor) : Json(nullptr)},
        {"expert_capacity", or_null(o.expert_capacity)},
        {"nodes", used.nodes},
        {"transport", used.transport},

@@ -72,8 +72,8 @@ Variations variations_of(const SearchSpace& space, const Scenario& scenario) {
   return all;
 }
 
-/// The variations that go with these options: where experts lie at nodes, these need each other's
-/// rows in every step, and alike (check_placed).
+/// The variations that go with these options: where experts lie at nodes, or a graph in parts,
+/// these need each other's rows in every step, and alike (check_placed).
 Variations fitting(const OptimizerOptions& options, Variations variations) {
   return options.placed ? Variations{.rules = variations.rules, .tied = variations.tied}
                         : std::move(variations);
@@ -137,8 +137,8 @@ class Screen {
   const std::vector<Refusal>& refused() const { return refused_; }
 
  private:
-  /// Notes, once each, the wanted ways to step that do not go with the run, whose experts lie at
-  /// nodes.
+  /// Notes, once each, the wanted ways to step that do not go with the run, whose experts or
+  /// graph lie at nodes.
   void note_unfitting(const RunSpec& run, const AlgorithmInfo& info, const Variations& wanted) {
     std::vector<MoreSettings> dropped;
     if (!wanted.intervals.empty()) {
@@ -166,8 +166,10 @@ class Screen {
       try {
         (void)make_train_plan(options_of(scenario_, varied));
       } catch (const Error& error) {
-        refused_.push_back({words, "not tried where experts lie at nodes: " +
-                                       error.render(ScenarioSpelling(scenario_, varied))});
+        const bool experts = scenario_.task.experts_at == "nodes";
+        refused_.push_back({words, fmt::format("not tried where {} at nodes: {}",
+                                               experts ? "experts lie" : "a graph lies in parts",
+                                               error.render(ScenarioSpelling(scenario_, varied)))});
       }
     }
   }

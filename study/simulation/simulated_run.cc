@@ -340,9 +340,13 @@ void check_sampling(const Scenario& scenario, const TrainPlan& plan) {
         "model that all nodes have afterwards: only allreduce has it");
   }
   if (scenario.sampling.clients != nullptr && plan.run.optimizer.placed) {
-    throw Error(
-        "clients are drawn for each exchange (capacity.draw = \"each-exchange\"), which needs one "
-        "model that all nodes have afterwards: experts at nodes are at one each");
+    throw Error(plan.run.optimizer.placed->kind == PlacedModel::Kind::experts
+                    ? "clients are drawn for each exchange (capacity.draw = \"each-exchange\"), "
+                      "which needs "
+                      "one model that all nodes have afterwards: experts at nodes are at one each"
+                    : "clients are drawn for each exchange (capacity.draw = \"each-exchange\"), "
+                      "and a graph "
+                      "in parts needs all of its parts in every round");
   }
 }
 

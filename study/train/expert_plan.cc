@@ -46,6 +46,20 @@ void check_run(const TrainOptions& o) {
   }
 }
 
+/// What a run with a graph in parts cannot have.
+void check_graph_run(const TrainOptions& o) {
+  if (!o.deal) {
+    refuse("task", o.task,
+           "rows of a graph change what is sent of it, which a scenario of timing only does not "
+           "know; let it train");
+  }
+  if (compressor_budget(o.compressor)) {
+    refuse("compressor", o.compressor,
+           "it is chosen by gradients of one node, which with " + mention("task", o.task) +
+               " has none of its own; name a compressor");
+  }
+}
+
 }  // namespace
 
 ExpertsAtNodes expert_settings(const TrainOptions& o) {
@@ -59,7 +73,13 @@ ExpertsAtNodes expert_settings(const TrainOptions& o) {
 
 std::shared_ptr<const PlacedModel> placed_model(const TrainOptions& o,
                                                 std::shared_ptr<const TaskFactory> tasks) {
-  if (o.experts_at.empty() || o.experts_at == "everywhere") {
+  const bool everywhere = o.experts_at.empty() || o.experts_at == "everywhere";
+  if (const auto& graph = tasks->data().graph; graph && everywhere) {
+    require_used(o);
+    check_graph_run(o);
+    return place_graph(graph, tasks->graph_split(), tasks->options().nodes);
+  }
+  if (everywhere) {
     require_used(o);
     return nullptr;
   }

@@ -72,7 +72,9 @@ TaskFactory make_tasks(const TrainOptions& o, std::uint64_t seed) {
   task.model = o.model;
   task.batch = o.batch.value_or(task.batch);
   task.seed = seed;
-  return {load_task(o.task, scaling ? &*scaling : nullptr), task};
+  auto data = load_task(o.task, scaling ? &*scaling : nullptr);
+  require_own_gradients(*data, "a node of a run whose nodes come and go");
+  return {std::move(data), task};
 }
 
 /// What nodes must share beside the optimizer's settings.

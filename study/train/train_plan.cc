@@ -261,7 +261,7 @@ CheckedOptions checked_options(OptimizerOptions options, const ParameterLayout& 
 /// Settings that do nothing in this run, though they would in another.
 void warn_of_idle(const TrainOptions& o, const TaskData& data, const OptimizerOptions& optimizer,
                   std::vector<SettingText>& warnings) {
-  if (o.batch && data.quadratic) {
+  if (o.batch && !data.dataset) {
     warnings.push_back(mention("batch") +
                        fmt::format(" does nothing here: {} has exact gradients", data.spec));
   }

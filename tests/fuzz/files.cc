@@ -22,6 +22,7 @@
 #include <sotto/trainers/files/model_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/privacy_ledger.h>
+#include <sotto/trainers/data/ratings.h>
 #include <sotto/trainers/tasks/quadratic.h>
 
 #include "../../trainers/data/loaders/idx.h"
@@ -218,6 +219,11 @@ void read_data(std::string_view name, std::span<const std::byte> input) {
             "an array has as many values as its extents say");
     } else if (name == "quadratic") {
       (void)sotto::load_quadratic(file.path());
+    } else if (name == "ratings") {
+      const sotto::Ratings ratings = sotto::read_ratings(file.path());
+      const auto split = sotto::split_ratings(ratings, {.members = 2});
+      check(split.train.links.size() + split.test.size() == ratings.all.size(),
+            "each rating is learnt or tested");
     } else {
       (void)sotto::read_parameter_row(file.path(), 3);
     }

@@ -245,6 +245,7 @@ std::span<const Target> named_targets() {
       {"text", read_data},
       {"idx", read_data},
       {"quadratic", read_data},
+      {"ratings", read_data},
       {"parameters", read_data},
       {"model_file", read_model},
       {"meeting", meet_strangers},

@@ -70,6 +70,7 @@ std::string format_of(std::string_view task) {
          : name == "mnist"     ? "images (IDX)"
          : name == "text"      ? "a text"
          : name == "quadratic" ? "quadratics (JSON)"
+         : name == "graph"     ? "ratings"
                                : "generated";
 }
 

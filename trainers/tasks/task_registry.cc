@@ -90,7 +90,13 @@ TaskData load_quadratic_task(std::string_view spec, const SharedScaling* /*none*
   return data;
 }
 
-constexpr std::array<Entry, 7> kEntries = {{
+TaskData load_graph_task(std::string_view spec, const SharedScaling* /*none*/) {
+  TaskData data;
+  data.graph = load_graph(spec);
+  return data;
+}
+
+constexpr std::array<Entry, 8> kEntries = {{
     {{"digits", "digits[,train=N][,test=N][,seed=S]",
       "generated 28 × 28 images of drawn digits, 10 classes; needs no file", "mlp:64"},
      load_digits_task},
@@ -113,6 +119,13 @@ constexpr std::array<Entry, 7> kEntries = {{
     {{"quadratic", "quadratic:FILE",
       "½ Σ h (x − c)² with h and c of each node from a JSON file; exact gradients", ""},
      load_quadratic_task},
+    {{"graph",
+      "graph:FILE[,hidden=N][,embedding=N][,halo=C][,gradient-halo=C][,cache=ROUNDS]"
+      "[,share=PERCENT][,cut=walk|random][,apart][,test=PERCENT][,seed=S]",
+      "the signs of people's ratings of each other, by a graph network cut over the nodes; its "
+      "accuracy is the AUC",
+      ""},
+     load_graph_task},
 }};
 
 constexpr auto kInfos = [] {
@@ -185,7 +198,7 @@ std::vector<std::vector<std::uint32_t>> deal_examples(const TaskData& data, int 
   return partition_examples(alike, 1, nodes, partition, seed);
 }
 
-/// A quadratic has neither a model, nor examples to split, and brings its nodes with it.
+/// Neither a quadratic nor a graph in parts has a model of choice, or examples to split.
 void require_plain(const TaskData& data, const TaskOptions& options) {
   if (!options.model.empty()) {
     refuse("model", options.model, fmt::format("{} is a model itself; leave it out", data.spec));
@@ -194,9 +207,9 @@ void require_plain(const TaskData& data, const TaskOptions& options) {
     refuse("partition", options.partition,
            fmt::format("{} has no examples to split; leave it out", data.spec));
   }
-  if (const int nodes = *data.nodes(); options.nodes != nodes) {
+  if (const auto nodes = data.nodes(); nodes && options.nodes != *nodes) {
     refuse("nodes", fmt::to_string(options.nodes),
-           fmt::format("{} describes {} node(s)", data.spec, nodes));
+           fmt::format("{} describes {} node(s)", data.spec, *nodes));
   }
   if (!options.batches.empty()) {
     throw Error("batch_share", fmt::format("{} has no examples to share out", data.spec));
@@ -230,6 +243,17 @@ std::shared_ptr<const TaskData> load_task(std::string_view spec, const SharedSca
   refuse_unregistered("task", spec, kInfos);
 }
 
+void require_own_gradients(const TaskData& data, std::string_view who) {
+  if (data.graph) {
+    refuse(
+        "task", data.spec,
+        fmt::format("the nodes of a graph in parts need each other's rows in every round, and {} "
+                    "has gradients of its own; train it by sotto train, with a fixed number of "
+                    "nodes",
+                    who));
+  }
+}
+
 ModelInput input_of(const Dataset& data) {
   return {.features = data.features(),
           .classes = static_cast<std::size_t>(data.classes()),
@@ -243,8 +267,9 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
   if (options_.clipping) {
     require_lone_examples(*data_);
   }
-  if (data_->quadratic) {
+  if (!data_->dataset) {
     require_plain(*data_, options_);
+    graph_split_ = data_->graph ? split_graph(*data_->graph, options_.nodes) : nullptr;
     return;
   }
   if (options_.model.empty()) {
@@ -317,6 +342,9 @@ std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   check(rank >= 0 && rank < options_.nodes, "the rank of a node of the job");
   if (data_->quadratic) {
     return std::make_unique<QuadraticTask>(data_->quadratic, rank);
+  }
+  if (data_->graph) {
+    return std::make_unique<GraphTask>(data_->graph, graph_split_);
   }
   auto task = make_supervised(rank);
   if (!options_.clipping) {

@@ -20,6 +20,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/trainers/data/dataset.h>
 #include <sotto/trainers/data/shared_scaling.h>
+#include <sotto/trainers/tasks/graph_task.h>
 #include <sotto/trainers/tasks/model.h>
 #include <sotto/trainers/tasks/quadratic.h>
 #include <sotto/trainers/tasks/supervised_task.h>
@@ -44,9 +45,11 @@ struct TaskData {
   std::string default_model;  ///< the model's specification; empty where the task is the model
   /// scaling_digest of the scaling of columns; empty: their own means and deviations.
   std::string scaling{};
-  /// Exactly one of the two is not null.
+  /// Exactly one of the three is not null.
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<const QuadraticProblem> quadratic;
+  /// A graph in parts, whose gradients the nodes make together (place_graph).
+  std::shared_ptr<const GraphProblem> graph;
 
   /// Whether numbers are to be predicted, of which R² says how well; else classes, if anything.
   bool regression() const;
@@ -60,6 +63,10 @@ struct TaskData {
 /// `scaling`) for other tasks, and where its columns are not those of the table.
 std::shared_ptr<const TaskData> load_task(std::string_view spec,
                                           const SharedScaling* scaling = nullptr);
+
+/// Throws Error (field "task") for a task whose gradients nodes make together in each round, such
+/// as a graph in parts, where `who` trains with gradients of its own: "a site".
+void require_own_gradients(const TaskData& data, std::string_view who);
 
 /// The inputs and outputs of a model of these data.
 ModelInput input_of(const Dataset& data);
@@ -112,6 +119,8 @@ class TaskFactory {
   const TaskOptions& options() const { return options_; }
   /// Training examples of each node; empty where the task has none.
   std::vector<std::size_t> examples_per_node() const;
+  /// The graph in parts of a task that is one; else null.
+  const std::shared_ptr<const RatingsSplit>& graph_split() const { return graph_split_; }
   /// The sampling rate with clipping: the largest probability, over all nodes, with which a node
   /// takes an example in a round, batch / examples of the node with the fewest; 1 at most.
   double sampling_rate() const;
@@ -128,6 +137,7 @@ class TaskFactory {
   std::shared_ptr<const TaskData> data_;
   TaskOptions options_;
   std::vector<std::vector<std::uint32_t>> shards_;
+  std::shared_ptr<const RatingsSplit> graph_split_;
 };
 
 }  // namespace sotto

@@ -189,7 +189,7 @@ Candidate Prediction::timed(Candidate candidate, const Streaming& streaming) con
 
 std::vector<Candidate> Prediction::paces(const std::vector<Round>& intervals) const {
   std::vector<Candidate> found = {as_proposed()};
-  // Experts that lie at nodes need each other's rows in every step.
+  // Experts that lie at nodes, and parts of a graph, need each other's rows in every step.
   if (plan.run.optimizer.placed || intervals.empty()) {
     return found;
   }

@@ -60,7 +60,7 @@ Status ModelMeetings::take_from_node_0(std::span<float> values) {
 }
 
 Status ModelMeetings::bring_together() {
-  if (!placed_ || nodes_ == 1) {
+  if (!placed_ || nodes_ == 1 || placed_->kind != PlacedModel::Kind::experts) {
     return {};
   }
   const auto& own = placed_->own[static_cast<std::size_t>(rank_)];
