@@ -360,7 +360,7 @@ void write_data(const fs::path& root) {
   write_file(root / "quadratic" / "problem",
              R"({"start": [1, 2], "nodes": [{"h": [1, 0.5], "c": [3e0, -4]}]})");
   write_file(root / "ratings" / "ratings",
-             "source,target,rating,time\n7,1,10,1407470400\n1,-7,-2.5\n1,1,3\n");
+             "source,target,rating,time\n7,1,10,1407470400\n1,7,-2.5\n1,1,3\n");
   write_bytes(root / "model_file" / "tensors", sotto_fuzz::example_model());
   write_file(root / "parameters" / "row", "1.5, -2e-3,+7\r\n");
 }

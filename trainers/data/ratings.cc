@@ -50,7 +50,8 @@ std::array<std::string_view, 3> fields_of(const TextLines& lines) {
 std::int64_t person_of(const TextLines& lines, std::string_view field, std::string_view what) {
   const auto number = parse_number<std::int64_t>(field);
   if (!number) {
-    lines.refuse(fmt::format("the {} is '{}', and people are whole numbers", what, excerpt(field)));
+    lines.refuse(fmt::format("the {} is '{}', and people are whole numbers, 0 or above", what,
+                             excerpt(field)));
   }
   return *number;
 }

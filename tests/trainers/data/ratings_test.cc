@@ -35,7 +35,7 @@ std::string refusal_of(const std::string& text) {
 TEST_CASE("people of ratings are numbered in the order of their names") {
   Scratch scratch;
   const auto file =
-      scratch.write("ratings.csv", "from,to,rating\n7,-3,10\r\n\n-3 , 100,-2.5,x,y\n100,100,1\n");
+      scratch.write("ratings.csv", "from,to,rating\n7,3,10\r\n\n3 , 100,-2.5,x,y\n100,100,1\n");
   const Ratings ratings = read_ratings(file);
   CHECK(ratings.people == 3);
   CHECK(ratings.largest == 10);
