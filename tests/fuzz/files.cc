@@ -18,11 +18,11 @@
 #include <sotto/sites/nodes/report/audit_log.h>
 #include <sotto/sites/nodes/state/site_state_file.h>
 #include <sotto/trainers/data/loaders.h>
+#include <sotto/trainers/data/ratings.h>
 #include <sotto/trainers/files/checkpoint.h>
 #include <sotto/trainers/files/model_file.h>
 #include <sotto/trainers/files/parameter_file.h>
 #include <sotto/trainers/files/privacy_ledger.h>
-#include <sotto/trainers/data/ratings.h>
 #include <sotto/trainers/tasks/quadratic.h>
 
 #include "../../trainers/data/loaders/idx.h"
