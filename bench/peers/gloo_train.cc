@@ -60,8 +60,10 @@ class Stopwatch {
 
 void train(const Request& request) {
   const auto& place = request.place;
+  const auto data = sotto::load_task(request.task);
+  sotto::require_own_gradients(*data, "Gloo's trainer");
   const sotto::TaskFactory tasks(
-      sotto::load_task(request.task),
+      data,
       {.model = request.model, .batch = request.batch, .nodes = place.size, .seed = request.seed});
   const auto task = tasks.make(place.rank);
   std::vector<float> x(task->dimension());
