@@ -164,7 +164,7 @@ RunOptions run_options(const TrainOptions& o, const RunLength& length, Round per
 OptimizerOptions optimizer_options(const TrainOptions& o, const NodePlace& place,
                                    const TaskFactory& tasks, const RunLength& length) {
   OptimizerSettings settings = o;
-  settings.join.clear();  // all nodes know how long the data of each last
+  settings.join.clear();  // all nodes know how long the data of each last; `job` has it
   if (!length.weights.empty()) {
     settings.weight.clear();
   }
@@ -191,6 +191,9 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const NodePlace& place
               {"batch", task.batches.empty() ? fmt::to_string(task.batch)
                                              : fmt::to_string(fmt::join(task.batches, ","))},
               {"partition", task.partition}};
+  if (!length.own_rounds.empty()) {
+    made.job.push_back({"join", o.join});
+  }
   if (!tasks.data().scaling.empty()) {
     made.job.push_back({"scaling", tasks.data().scaling.substr(0, kDigestShown)});
   }

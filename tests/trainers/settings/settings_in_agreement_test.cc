@@ -1,10 +1,7 @@
 // No setting that changes results can be different at two nodes without their noticing.
 #include <algorithm>
-#include <fstream>
-#include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -13,15 +10,14 @@
 #include <sotto/trainers/settings/optimizer_settings.h>
 #include <sotto/trainers/settings/privacy_settings.h>
 
-#include "support/scratch.h"
 #include "trainers/nodes.h"
+#include "trainers/settings/setting_changes.h"
 
 namespace sotto::test::settings_in_agreement_test {
 
 namespace {
 
 constexpr int kNodes = 4;
-using Given = std::vector<std::pair<std::string, std::string>>;
 
 /// Settings that each node may have for itself: where and how it talks, and what it hides.
 const std::set<std::string_view> kOwn = {"transport",
@@ -39,60 +35,7 @@ const std::set<std::string_view> kOwn = {"transport",
                                          "codec-threads",
                                          "privacy-seed"};
 
-/// A setting with a value other than its default, and others without which it does nothing.
-struct Change {
-  std::string value;
-  Given with = {};
-};
-
-const Given kPrivate = {{"clip-norm", "1"}, {"noise-multiplier", "1"}};
-
-const std::map<std::string_view, Change> kChanges = {
-    {"nodes", {"8"}},
-    {"topology", {"complete"}},
-    {"groups", {""}},  // a file that the test writes
-    {"weighting", {"shares", {{"algorithm", "pushsum"}, {"topology", "star"}}}},
-    {"lazy", {"true"}},
-    {"join", {"zeros"}},
-    {"algorithm", {"choco"}},
-    {"compressor", {"quant:4"}},
-    {"consensus-stepsize", {"0.25", {{"algorithm", "choco"}}}},
-    {"extrapolation-clock", {"32", {{"algorithm", "ecd"}}}},
-    {"freeze-step", {"7", {{"algorithm", "onebit-adam"}}}},
-    {"local-step-limit", {"3", {{"algorithm", "zeroone-adam"}, {"freeze-step", "9"}}}},
-    {"rule", {"median", {{"algorithm", "robust"}}}},
-    {"attack", {"sign-flip", {{"algorithm", "robust"}}}},
-    {"delayed-gradient", {"true", {{"algorithm", "choco"}}}},
-    {"buckets", {"3"}},
-    {"step-rule", {"adam"}},
-    {"lr", {"0.03"}},
-    {"momentum", {"0.5"}},
-    {"quasi-global-momentum", {"0.5"}},
-    {"nesterov", {"true", {{"momentum", "0.5"}}}},
-    {"weight-decay", {"0.01"}},
-    {"beta1", {"0.8", {{"step-rule", "adam"}}}},
-    {"beta2", {"0.9", {{"step-rule", "adam"}}}},
-    {"epsilon", {"1e-6", {{"step-rule", "adam"}}}},
-    {"bias-correction", {"never", {{"step-rule", "adam"}}}},
-    {"trust-coefficient", {"0.01", {{"step-rule", "lars"}}}},
-    {"update-scale", {"spectral", {{"step-rule", "muon"}}}},
-    {"clip-norm", {"2"}},
-    {"schedule", {"cosine"}},
-    {"communication-interval", {"4"}},
-    {"outer-step-rule", {"adam", {{"communication-interval", "4"}}}},
-    {"outer-lr", {"0.7", {{"communication-interval", "4"}}}},
-    {"outer-momentum", {"0.5", {{"communication-interval", "4"}}}},
-    {"outer-nesterov", {"true", {{"communication-interval", "4"}, {"outer-momentum", "0.5"}}}},
-    {"outer-after-mixing", {"true", {{"communication-interval", "4"}, {"algorithm", "choco"}}}},
-    {"fragments", {"2", {{"communication-interval", "4"}, {"algorithm", "allreduce"}}}},
-    {"sync-delay", {"1", {{"communication-interval", "4"}, {"algorithm", "allreduce"}}}},
-    {"sync-mix", {"carry", {{"communication-interval", "4"}, {"algorithm", "allreduce"}}}},
-    {"noise-multiplier", {"2", kPrivate}},
-    {"privacy-epsilon", {"5", kPrivate}},
-    {"privacy-delta", {"1e-6", kPrivate}},
-    {"privacy-unit", {"update", kPrivate}}};
-
-std::string agreement_of(const Given& given, Round steps = 100) {
+std::string agreement_of(const GivenSettings& given, Round steps = 100) {
   OptimizerSettings settings;
   for (const auto& [name, value] : given) {
     REQUIRE(set(settings_of(settings), name, value));
@@ -123,25 +66,16 @@ TEST_CASE("every setting that changes results changes what nodes agree on") {
     for (const Setting& setting : group.settings) {
       const std::string name(setting.name);
       CAPTURE(name);
-      const auto change = kChanges.find(name);
+      const auto change = kSettingChanges.find(name);
       // A new setting is added to one of the two lists above.
-      REQUIRE((change != kChanges.end()) != kOwn.contains(name));
-      if (change == kChanges.end()) {
+      REQUIRE((change != kSettingChanges.end()) != kOwn.contains(name));
+      if (change == kSettingChanges.end()) {
         continue;
       }
-      Given without = change->second.with;
-      std::erase_if(without, [&](const auto& one) { return one.first == name; });
-      Given with = without;
-      const Scratch scratch;
-      const bool file = change->second.value.empty();
-      if (file) {
-        std::ofstream(scratch.path() / "groups") << "0 1\n2 3\n";
-      }
-      with.emplace_back(name, file ? (scratch.path() / "groups").string() : change->second.value);
-      if (name == "noise-multiplier") {
-        without = kPrivate;
-      }
-      const std::string difference = first_difference(agreement_of(with), agreement_of(without));
+      GivenSettings with = change->second.with;
+      with.emplace_back(name, change->second.value);
+      const std::string difference =
+          first_difference(agreement_of(with), agreement_of(change->second.with));
       CAPTURE(difference);
       CHECK_FALSE(difference.empty());
     }
@@ -180,7 +114,7 @@ TEST_CASE("a cosine of another length is another schedule") {
 }
 
 TEST_CASE("the older settings say the same as a specification, and no more than once") {
-  const auto refusal = [](const Given& given) -> std::string {
+  const auto refusal = [](const GivenSettings& given) -> std::string {
     try {
       agreement_of(given);
       return "";
