@@ -24,4 +24,13 @@ double squared_norm(std::span<const float> x, const Ops& ops) {
 
 double norm(std::span<const float> x, const Ops& ops) { return std::sqrt(squared_norm(x, ops)); }
 
+double squared_distance(std::span<const float> x, std::span<const float> y) {
+  double sum = 0;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const double difference = double{x[k]} - double{y[k]};
+    sum += difference * difference;
+  }
+  return sum;
+}
+
 }  // namespace sotto

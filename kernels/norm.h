@@ -14,4 +14,8 @@ double squared_norm(std::span<const float> x, const Ops& ops);
 /// ‖x‖₂, its root.
 double norm(std::span<const float> x, const Ops& ops);
 
+/// ‖x − y‖², summed in float64 from the first element on; both are in the host's memory and as
+/// long.
+double squared_distance(std::span<const float> x, std::span<const float> y);
+
 }  // namespace sotto

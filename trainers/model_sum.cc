@@ -21,13 +21,4 @@ std::vector<float> ModelSum::mean() const {
   return mean;
 }
 
-double squared_distance(std::span<const float> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    const double difference = double{x[k]} - double{y[k]};
-    sum += difference * difference;
-  }
-  return sum;
-}
-
 }  // namespace sotto

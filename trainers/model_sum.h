@@ -19,7 +19,4 @@ class ModelSum {
   double weights_ = 0;
 };
 
-/// ‖x − y‖², in double.
-double squared_distance(std::span<const float> x, std::span<const float> y);
-
 }  // namespace sotto

@@ -11,15 +11,6 @@
 #include "internal/reporting/run_reporter.h"
 
 namespace sotto {
-namespace {
-
-std::optional<PrivacyReport> report_of(const std::optional<PrivacySpent>& spent) {
-  return spent
-             ? std::optional(PrivacyReport{spent->steps, spent->epsilon, spent->delta, spent->left})
-             : std::nullopt;
-}
-
-}  // namespace
 
 Status Optimizer::begin_report() {
   if (!reporter_->to_begin()) {
@@ -66,7 +57,7 @@ NodeStanding Optimizer::standing() const {
   standing.times = before_->and_since(driver_ ? driver_->times() : DriverTimes());
   standing.counters = driver_ ? driver_->counters() : algorithm_->counters();
   standing.compression = reporter_->compression().last();
-  standing.privacy = report_of(privacy());
+  standing.privacy = privacy();
   standing.wall_s = reporter_->wall_s();
   standing.compute_s = reporter_->clock().gradient_s();
   return standing;

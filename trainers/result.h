@@ -13,6 +13,7 @@
 #include <sotto/base/status.h>
 #include <sotto/compress/metered.h>
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/privacy/step_budget.h>
 #include <sotto/trainers/driver.h>
 
 namespace sotto {
@@ -52,14 +53,6 @@ struct TimeSplit {
   double slowest_s = 0;    ///< wall_s of the node that took longest
 };
 
-/// The privacy budget of the node that has spent most: (ε, δ) after `steps` steps.
-struct PrivacyReport {
-  std::uint64_t steps = 0;
-  double epsilon = 0;
-  double delta = 0;
-  std::uint64_t steps_left = 0;  ///< steps until the budget is spent; kUnlimitedSteps without one
-};
-
 /// The state of one node; sums from its first round on.
 struct NodeStanding {
   Rank node = 0;
@@ -70,7 +63,7 @@ struct NodeStanding {
   double compute_s = 0;  ///< seconds in gradients
   AlgorithmCounters counters;
   std::optional<CompressionSample> compression;  ///< the last measurement
-  std::optional<PrivacyReport> privacy;
+  std::optional<PrivacySpent> privacy;
 };
 
 /// Bytes sent over all links.
@@ -122,7 +115,8 @@ struct RunResult {
   TimeSplit time;
   std::vector<std::string> parameters_sha256;  ///< SHA-256 of each node's raw little-endian floats
   AlgorithmCounters counters;                  ///< sums over nodes; most_stale: the largest
-  std::optional<PrivacyReport> privacy;        ///< unset when nothing was hidden
+  /// The budget of the node that has spent most; unset when nothing was hidden.
+  std::optional<PrivacySpent> privacy;
   Status dumped;  ///< reason why the final models could not be written where they were to be
 
   /// Sums over a node's edges, for each node.

@@ -25,11 +25,11 @@ Json point_json(const HistoryPoint& point) {
   return json;
 }
 
-std::string privacy_line(const PrivacyReport& privacy) {
-  const bool limited = privacy.steps_left != kUnlimitedSteps;
+std::string privacy_line(const PrivacySpent& privacy) {
+  const bool limited = privacy.left != kUnlimitedSteps;
   return fmt::format("privacy: epsilon {:.4g} at delta {:g} after {}{}", privacy.epsilon,
                      privacy.delta, study::counted(privacy.steps, "step"),
-                     limited ? fmt::format("; the budget allows {} more", privacy.steps_left) : "");
+                     limited ? fmt::format("; the budget allows {} more", privacy.left) : "");
 }
 
 /// Beside the bytes of all nodes: those of the method that most use.
@@ -132,13 +132,6 @@ Json train_json(const RunResult& result, const Json& config) {
   for (const HistoryPoint& point : result.history) {
     history.push_back(point_json(point));
   }
-  Json privacy;
-  if (result.privacy) {
-    privacy = privacy_json({.steps = result.privacy->steps,
-                            .left = result.privacy->steps_left,
-                            .epsilon = result.privacy->epsilon,
-                            .delta = result.privacy->delta});
-  }
   Json json = {
       {"sotto", SOTTO_VERSION},
       {"config", config},
@@ -165,7 +158,7 @@ Json train_json(const RunResult& result, const Json& config) {
         {"most_stale", result.counters.most_stale},
         {"set_aside", result.counters.set_aside},
         {"other_settings", result.counters.other_settings}}},
-      {"privacy", privacy},
+      {"privacy", result.privacy ? privacy_json(*result.privacy) : Json()},
       {"parameters_sha256", result.parameters_sha256}};
   study::add_quality(result.final, json["final"]);
   if (!result.dumped.ok()) {

@@ -10,6 +10,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/names.h>
 #include <sotto/base/number.h>
+#include <sotto/kernels/norm.h>
 
 namespace sotto {
 namespace {
@@ -44,15 +45,6 @@ double dot(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
   for (std::size_t k = 0; k < a.size(); ++k) {
     sum += double{a[k]} * double{b[k]};
-  }
-  return sum;
-}
-
-double squared_distance_between(std::span<const float> a, std::span<const float> b) {
-  double sum = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    const double difference = double{a[k]} - double{b[k]};
-    sum += difference * difference;
   }
   return sum;
 }
@@ -153,7 +145,7 @@ void craft_near(std::span<const float> victim, std::span<const float> step,
   const double turn = along > 0 ? kTurn * along / dot(step, step) : 0;
   double nearest = honest.empty() ? 0 : std::numeric_limits<double>::infinity();
   for (const Witnessed& other : honest) {
-    nearest = std::min(nearest, squared_distance_between(other.model, victim));
+    nearest = std::min(nearest, squared_distance(other.model, victim));
   }
   double squares = 0;
   for (std::size_t k = 0; k < out.size(); ++k) {

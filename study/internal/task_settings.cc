@@ -10,9 +10,9 @@ namespace sotto::study {
 namespace {
 
 /// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
-constexpr std::array<std::string_view, 15> kNotInTasks = {
-    "nodes", "transport",  "rendezvous", "bind",      "insecure",   "streams",       "key", "peers",
-    "local", "checkpoint", "resume",     "algorithm", "compressor", "gradient-time", "seed"};
+constexpr auto kNotInTasks = std::to_array<std::string_view>(
+    {"nodes", "transport", "rendezvous", "bind", "insecure", "streams", "key", "peers", "local",
+     "checkpoint", "resume", "algorithm", "compressor", "gradient-time", "seed"});
 
 }  // namespace
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <sotto/kernels/norm.h>
 #include <sotto/study/quality.h>
-#include <sotto/trainers/model_sum.h>
 #include <sotto/trainers/placed_model.h>
 
 namespace sotto::study {

@@ -72,7 +72,7 @@ TEST_CASE("a run ends in good order after the last step that its budget covers")
   CHECK(result.history.back().round == allowed());
   REQUIRE(result.privacy.has_value());
   CHECK(result.privacy->steps == allowed());
-  CHECK(result.privacy->steps_left == 0);
+  CHECK(result.privacy->left == 0);
   CHECK(result.privacy->epsilon <= 6);
   CHECK(epsilon_spent(budget(6), allowed() + 1) > 6);
 

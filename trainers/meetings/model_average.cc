@@ -11,6 +11,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/run_keys.h>
+#include <sotto/kernels/norm.h>
 #include <sotto/optim/round_terms.h>
 #include <sotto/trainers/model_sum.h>
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,45 +14,72 @@ namespace {
 
 constexpr std::size_t kEdgeBytes = 2 * sizeof(Rank) + 2 * sizeof(std::uint64_t);
 
+/// Takes fields to bytes.
+struct FieldWriter {
+  ByteBuffer& out;
+
+  template <typename T>
+  void operator()(const T& field) const {
+    out.write(field);
+  }
+  template <typename T, typename Fields>
+  void optional(const std::optional<T>& value, const Fields& fields) const {
+    out.write(static_cast<std::uint8_t>(value.has_value()));
+    if (value) {
+      fields(*value);
+    }
+  }
+};
+
+/// Takes them from there.
+struct FieldReader {
+  ByteReader& in;
+
+  template <typename T>
+  void operator()(T& field) const {
+    field = in.read<T>();
+  }
+  template <typename T, typename Fields>
+  void optional(std::optional<T>& value, const Fields& fields) const {
+    if (in.read<std::uint8_t>() != 0) {
+      fields(value.emplace());
+    }
+  }
+};
+
+/// An edge, and what stands behind the edges, field by field in the order of the bytes.
+template <typename Edge, typename Bytes>
+void take_edge(Edge& edge, const Bytes& bytes) {
+  bytes(edge.from);
+  bytes(edge.to);
+  bytes(edge.bytes);
+  bytes(edge.frames);
+}
+
+template <typename Standing, typename Bytes>
+void take_sums(Standing& standing, const Bytes& bytes) {
+  const auto all = [&bytes](auto&... fields) { (bytes(fields), ...); };
+  auto& counters = standing.counters;
+  all(standing.times.algorithm_s, standing.times.wait_s, standing.wall_s, standing.compute_s);
+  all(counters.saturated, counters.bad_frames, counters.drifted, counters.staleness,
+      counters.most_stale, counters.set_aside, counters.other_settings);
+  bytes.optional(counters.mass, all);
+  bytes.optional(standing.compression,
+                 [&all](auto& sample) { all(sample.signal, sample.error, sample.bound); });
+  bytes.optional(standing.privacy, [&all](auto& privacy) {
+    all(privacy.steps, privacy.epsilon, privacy.delta, privacy.left);
+  });
+}
+
 }  // namespace
 
 void write_standing(const NodeStanding& standing, ByteBuffer& out) {
   out.write(standing.round);
   out.write(std::uint64_t{standing.traffic.size()});
   for (const LinkTraffic& edge : standing.traffic) {
-    out.write(edge.from);
-    out.write(edge.to);
-    out.write(edge.bytes);
-    out.write(edge.frames);
+    take_edge(edge, FieldWriter{out});
   }
-  out.write(standing.times.algorithm_s);
-  out.write(standing.times.wait_s);
-  out.write(standing.wall_s);
-  out.write(standing.compute_s);
-  out.write(standing.counters.saturated);
-  out.write(standing.counters.bad_frames);
-  out.write(standing.counters.drifted);
-  out.write(standing.counters.staleness);
-  out.write(standing.counters.most_stale);
-  out.write(standing.counters.set_aside);
-  out.write(standing.counters.other_settings);
-  out.write(static_cast<std::uint8_t>(standing.counters.mass.has_value()));
-  if (standing.counters.mass) {
-    out.write(*standing.counters.mass);
-  }
-  out.write(static_cast<std::uint8_t>(standing.compression.has_value()));
-  if (standing.compression) {
-    out.write(standing.compression->signal);
-    out.write(standing.compression->error);
-    out.write(standing.compression->bound);
-  }
-  out.write(static_cast<std::uint8_t>(standing.privacy.has_value()));
-  if (standing.privacy) {
-    out.write(standing.privacy->steps);
-    out.write(standing.privacy->epsilon);
-    out.write(standing.privacy->delta);
-    out.write(standing.privacy->steps_left);
-  }
+  take_sums(standing, FieldWriter{out});
 }
 
 Result<NodeStanding> read_standing(Rank node, std::span<const std::byte> bytes) {
@@ -59,42 +87,11 @@ Result<NodeStanding> read_standing(Rank node, std::span<const std::byte> bytes) 
   NodeStanding standing;
   standing.node = node;
   standing.round = in.read<Round>();
-  const std::size_t edges = read_count(in, kEdgeBytes);
-  for (std::size_t k = 0; k < edges; ++k) {
-    LinkTraffic edge;
-    edge.from = in.read<Rank>();
-    edge.to = in.read<Rank>();
-    edge.bytes = in.read<std::uint64_t>();
-    edge.frames = in.read<std::uint64_t>();
-    standing.traffic.push_back(edge);
+  standing.traffic.resize(read_count(in, kEdgeBytes));
+  for (LinkTraffic& edge : standing.traffic) {
+    take_edge(edge, FieldReader{in});
   }
-  standing.times.algorithm_s = in.read<double>();
-  standing.times.wait_s = in.read<double>();
-  standing.wall_s = in.read<double>();
-  standing.compute_s = in.read<double>();
-  standing.counters.saturated = in.read<std::uint64_t>();
-  standing.counters.bad_frames = in.read<std::uint64_t>();
-  standing.counters.drifted = in.read<std::uint64_t>();
-  standing.counters.staleness = in.read<std::uint64_t>();
-  standing.counters.most_stale = in.read<std::uint64_t>();
-  standing.counters.set_aside = in.read<std::uint64_t>();
-  standing.counters.other_settings = in.read<std::uint64_t>();
-  if (in.read<std::uint8_t>() != 0) {
-    standing.counters.mass = in.read<double>();
-  }
-  if (in.read<std::uint8_t>() != 0) {
-    CompressionSample& sample = standing.compression.emplace();
-    sample.signal = in.read<double>();
-    sample.error = in.read<double>();
-    sample.bound = in.read<double>();
-  }
-  if (in.read<std::uint8_t>() != 0) {
-    PrivacyReport& privacy = standing.privacy.emplace();
-    privacy.steps = in.read<std::uint64_t>();
-    privacy.epsilon = in.read<double>();
-    privacy.delta = in.read<double>();
-    privacy.steps_left = in.read<std::uint64_t>();
-  }
+  take_sums(standing, FieldReader{in});
   if (!in.finished()) {
     return Status(Fault::malformed,
                   fmt::format("what node {} tells of itself has another length", node));
