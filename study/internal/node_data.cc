@@ -9,33 +9,26 @@
 
 #include <sotto/base/error.h>
 #include <sotto/trainers/settings/optimizer_settings.h>
+#include <sotto/trainers/tasks/task_decorator.h>
 
 namespace sotto::study {
 namespace {
 
-class EndingTask final : public Task {
+class EndingTask final : public TaskDecorator {
  public:
-  EndingTask(std::unique_ptr<Task> task, Round rounds) : task_(std::move(task)), rounds_(rounds) {}
+  EndingTask(std::unique_ptr<Task> task, Round rounds)
+      : TaskDecorator(std::move(task)), rounds_(rounds) {}
 
-  const ParameterLayout& layout() const override { return task_->layout(); }
-  void initialize(std::span<float> parameters, std::uint64_t seed) const override {
-    task_->initialize(parameters, seed);
-  }
-  Round rounds_per_epoch() const override { return task_->rounds_per_epoch(); }
   double loss_and_gradient(Round round, std::span<const float> parameters,
                            std::span<float> gradient) override {
     if (round < rounds_) {
-      return task_->loss_and_gradient(round, parameters, gradient);
+      return task().loss_and_gradient(round, parameters, gradient);
     }
     std::ranges::fill(gradient, 0.0F);
     return 0;
   }
-  Evaluation evaluate(std::span<const float> parameters) override {
-    return task_->evaluate(parameters);
-  }
 
  private:
-  std::unique_ptr<Task> task_;
   Round rounds_;
 };
 

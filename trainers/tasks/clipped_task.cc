@@ -6,10 +6,11 @@ namespace sotto {
 
 ClippedTask::ClippedTask(std::unique_ptr<SupervisedTask> task, PoissonSampler sampler,
                          double clip_norm, double batch)
-    : task_(std::move(task)),
+    : TaskDecorator(std::move(task)),
+      supervised_(static_cast<SupervisedTask&>(this->task())),
       sampler_(std::move(sampler)),
       batch_(batch),
-      sum_(task_->dimension(), clip_norm) {}
+      sum_(dimension(), clip_norm) {}
 
 double ClippedTask::loss_and_gradient(Round round, std::span<const float> parameters,
                                       std::span<float> gradient) {
@@ -17,7 +18,7 @@ double ClippedTask::loss_and_gradient(Round round, std::span<const float> parame
   sum_.clear();
   double loss = 0;
   for (std::size_t k = 0; k < sample.size(); ++k) {
-    loss += task_->loss_and_gradient_on(sample.subspan(k, 1), parameters, gradient);
+    loss += supervised_.loss_and_gradient_on(sample.subspan(k, 1), parameters, gradient);
     sum_.add(gradient);
   }
   sum_.divide(batch_, gradient);

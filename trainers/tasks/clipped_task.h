@@ -14,32 +14,24 @@
 #include <sotto/optim/privacy/clipped_sum.h>
 #include <sotto/trainers/data/poisson_sampler.h>
 #include <sotto/trainers/tasks/supervised_task.h>
-#include <sotto/trainers/tasks/task.h>
+#include <sotto/trainers/tasks/task_decorator.h>
 
 namespace sotto {
 
-class ClippedTask final : public Task {
+class ClippedTask final : public TaskDecorator {
  public:
   /// `task` over the examples that `sampler` draws, each gradient clipped to `clip_norm`; their sum
   /// is divided by `batch`, the expected number.
   ClippedTask(std::unique_ptr<SupervisedTask> task, PoissonSampler sampler, double clip_norm,
               double batch);
 
-  const ParameterLayout& layout() const override { return task_->layout(); }
-  void initialize(std::span<float> parameters, std::uint64_t seed) const override {
-    task_->initialize(parameters, seed);
-  }
-  Round rounds_per_epoch() const override { return task_->rounds_per_epoch(); }
   /// The loss that it returns is the sample's mean, 0 for an empty one, and is private: it must not
   /// leave the node.
   double loss_and_gradient(Round round, std::span<const float> parameters,
                            std::span<float> gradient) override;
-  Evaluation evaluate(std::span<const float> parameters) override {
-    return task_->evaluate(parameters);
-  }
 
  private:
-  std::unique_ptr<SupervisedTask> task_;
+  SupervisedTask& supervised_;
   PoissonSampler sampler_;
   double batch_;
   ClippedSum sum_;

@@ -14,6 +14,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/groups/programs/expert_exchange.h>
 #include <sotto/groups/row_codec.h>
+#include <sotto/trainers/tasks/task_decorator.h>
 
 #include "models/transformer.h"
 
@@ -227,26 +228,15 @@ Status ExpertProgram::leave(std::size_t l) {
 }
 
 /// The task without gradients.
-class RestingTask final : public Task {
+class RestingTask final : public TaskDecorator {
  public:
-  explicit RestingTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
+  using TaskDecorator::TaskDecorator;
 
-  const ParameterLayout& layout() const override { return task_->layout(); }
-  void initialize(std::span<float> parameters, std::uint64_t seed) const override {
-    task_->initialize(parameters, seed);
-  }
-  Round rounds_per_epoch() const override { return task_->rounds_per_epoch(); }
   double loss_and_gradient(Round /*round*/, std::span<const float> /*parameters*/,
                            std::span<float> gradient) override {
     std::ranges::fill(gradient, 0.0F);
     return std::numeric_limits<double>::quiet_NaN();
   }
-  Evaluation evaluate(std::span<const float> parameters) override {
-    return task_->evaluate(parameters);
-  }
-
- private:
-  std::unique_ptr<Task> task_;
 };
 
 /// Throws Error for a compressor by which rows of `width` elements, or their gradients, cannot go.
