@@ -9,6 +9,8 @@
 // time.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <CLI/App.hpp>
@@ -19,6 +21,16 @@ namespace sotto::cli {
 
 /// All of them, below the program `sotto`.
 std::vector<console::Command> add_all_commands(CLI::App& program);
+
+/// A command behind whose own options stand those of all commands, and `examples` behind its help;
+/// `run` is called with `options`, whose `common` the latter set.
+template <typename Options>
+console::Command completed(CLI::App& command, std::shared_ptr<Options> options,
+                           const char* examples, int (*run)(const Options&)) {
+  add_common_options(command, options->common);
+  command.footer(examples);
+  return {&command, [options = std::move(options), run] { return run(*options); }};
+}
 
 console::Command add_compare_command(CLI::App& program);
 console::Command add_completion_command(CLI::App& program);

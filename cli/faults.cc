@@ -199,9 +199,7 @@ console::Command add_faults_command(CLI::App& program) {
   group.count("--threads", options->threads, "N",
               "Runs at a time; by default one a core. Results do not depend on it", 1024);
   group.option("--trace", options->trace, "FILE", "Write what happens in a run, line by line");
-  add_common_options(*command, options->common);
-  command->footer(kFaultsExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kFaultsExamples, run);
 }
 
 }  // namespace sotto::cli

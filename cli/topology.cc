@@ -210,9 +210,7 @@ console::Command add_topology_command(CLI::App& program) {
   graph.list("--compressor", request->compressors, "SPEC",
              "Set DCD's limit against this compressor; may be given repeatedly");
   graph.option("--svg", request->svg, "FILE", "Draw the graph into FILE");
-  add_common_options(*command, request->common);
-  command->footer(kTopologyExamples);
-  return {command, [request] { return run(*request); }};
+  return completed(*command, request, kTopologyExamples, run);
 }
 
 }  // namespace sotto::cli

@@ -257,9 +257,7 @@ console::Command add_bench_codec_command(CLI::App& bench) {
   group.count("--repeats", request->repeats, "N",
               "Calls of each; the fastest counts, the median and the slowest are shown",
               kMostRepeats);
-  add_common_options(*command, request->common);
-  command->footer(kBenchCodecExamples);
-  return {command, [request] { return run(*request); }};
+  return completed(*command, request, kBenchCodecExamples, run);
 }
 
 }  // namespace sotto::cli

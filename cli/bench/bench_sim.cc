@@ -198,9 +198,7 @@ console::Command add_bench_sim_command(CLI::App& bench) {
   group.count("--dimension", request->dimension, "N", "Of jobs: elements of the model", 1U << 30U);
   group.count("--rounds", request->rounds, "N", "Of jobs: 100, with timing only 50");
   group.count("--threads", request->threads, "N", "Of jobs: threads that take gradients", 1024);
-  add_common_options(*command, request->common);
-  command->footer(kBenchSimExamples);
-  return {command, [request] { return run_bench(*request); }};
+  return completed(*command, request, kBenchSimExamples, run_bench);
 }
 
 }  // namespace sotto::cli

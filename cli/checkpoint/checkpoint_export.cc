@@ -160,9 +160,7 @@ console::Command add_export_command(CLI::App& checkpoint) {
               "Where they are now; by default as in the run");
   data.option("--scaling", options->places.scaling, "FILE.toml",
               "The run's --scaling, where it had one");
-  add_common_options(*command, options->common);
-  command->footer(kCheckpointExportExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kCheckpointExportExamples, run);
 }
 
 }  // namespace sotto::cli

@@ -169,9 +169,7 @@ console::Command add_inspect_command(CLI::App& checkpoint) {
   command->add_option("FILE", options->file, "The file, or a folder with such files")
       ->type_name("FILE")
       ->required();
-  add_common_options(*command, options->common);
-  command->footer(kCheckpointInspectExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kCheckpointInspectExamples, run);
 }
 
 }  // namespace sotto::cli

@@ -206,9 +206,7 @@ console::Command add_quantize_command(CLI::App& checkpoint) {
   data.option("--task", options->task, "SPEC", "The data; of checkpoints by default their run's");
   data.option("--model", options->model, "SPEC", "The model, likewise; else the task's default");
   data.option("--scaling", options->scaling, "FILE.toml", "The run's --scaling, where it had one");
-  add_common_options(*command, options->common);
-  command->footer(kCheckpointQuantizeExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kCheckpointQuantizeExamples, run);
 }
 
 }  // namespace sotto::cli

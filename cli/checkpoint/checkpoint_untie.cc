@@ -160,9 +160,7 @@ console::Command add_untie_command(CLI::App& checkpoint) {
               "Where the run's data are now, which tensors are named by; by default as in the run");
   what.option("--scaling", options->places.scaling, "FILE.toml",
               "The run's --scaling, where it had one");
-  add_common_options(*command, options->common);
-  command->footer(kCheckpointUntieExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kCheckpointUntieExamples, run);
 }
 
 }  // namespace sotto::cli

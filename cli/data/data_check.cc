@@ -200,9 +200,7 @@ console::Command add_data_check_command(CLI::App& data) {
       ->add_option("--scaling", options->scaling,
                    "Whether these means and deviations, of `sotto data scaling`, fit the table")
       ->type_name("FILE.toml");
-  add_common_options(*command, options->common);
-  command->footer(kDataCheckExamples);
-  return {command, [options] { return run_data_check(*options); }};
+  return completed(*command, options, kDataCheckExamples, run_data_check);
 }
 
 }  // namespace sotto::cli

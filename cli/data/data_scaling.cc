@@ -249,9 +249,7 @@ console::Command add_data_scaling_command(CLI::App& data) {
       ->group("The scaling of all sites");
   console::OptionGroup result(*command, "What is written");
   result.option("--output", options->output, "FILE.toml", "The sums, or the scaling");
-  add_common_options(*command, options->common);
-  command->footer(kDataScalingExamples);
-  return {command, [options] { return run_data_scaling(*options); }};
+  return completed(*command, options, kDataScalingExamples, run_data_scaling);
 }
 
 }  // namespace sotto::cli

@@ -72,9 +72,7 @@ console::Command add_keygen_command(CLI::App& program) {
                    "NAME.pub and to standard output")
       ->type_name("NAME")
       ->capture_default_str();
-  add_common_options(*command, options->common);
-  command->footer(kKeygenExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kKeygenExamples, run);
 }
 
 }  // namespace sotto::cli

@@ -55,9 +55,7 @@ console::Command add_site_audit_command(CLI::App& site) {
   CLI::App* command =
       site.add_subcommand("audit", "Checks that no line of a site's audit file was changed");
   command->add_option("FILE", options->file, "The audit file")->type_name("FILE")->required();
-  add_common_options(*command, options->common);
-  command->footer(kSiteAuditExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kSiteAuditExamples, run);
 }
 
 }  // namespace sotto::cli

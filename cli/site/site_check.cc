@@ -224,9 +224,7 @@ console::Command add_site_check_command(CLI::App& site) {
       ->add_option("OTHERS", options->others,
                    "Other sites' files, their folders, or folders of these")
       ->type_name("PATH...");
-  add_common_options(*command, options->common);
-  command->footer(kSiteCheckExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kSiteCheckExamples, run);
 }
 
 }  // namespace sotto::cli

@@ -326,9 +326,7 @@ console::Command add_site_init_command(CLI::App& site) {
       "A site's file, of which all but name, key, peers, state, observer, listen and source "
       "goes into each; its monitor's port is the first that is given. By default a new site has "
       "the settings of those that are there");
-  add_common_options(*command, options->common);
-  command->footer(kSiteInitExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kSiteInitExamples, run);
 }
 
 }  // namespace sotto::cli

@@ -110,9 +110,7 @@ console::Command add_status_command(CLI::App& program) {
   command->add_option("SITE.toml", options->site, "The site's file, or where its monitor listens")
       ->type_name("FILE.toml|[HOST:]PORT")
       ->required();
-  add_common_options(*command, options->common);
-  command->footer(kStatusExamples);
-  return {command, [options] { return run(*options); }};
+  return completed(*command, options, kStatusExamples, run);
 }
 
 }  // namespace sotto::cli
