@@ -48,15 +48,6 @@ struct CodecTiming {
   /// frame and y read, y written.
   double decode_mix_bytes(std::size_t elements) const { return moved(2, elements); }
 
-  /// Billions of these a second, in the fastest call.
-  double encode_gbs(std::size_t elements) const {
-    return 1e-9 * encode_bytes(elements) / encode.fastest;
-  }
-  /// Billions of bytes a second that decoding and mixing moved, in the fastest call.
-  double decode_mix_gbs(std::size_t elements) const {
-    return 1e-9 * decode_mix_bytes(elements) / decode_mix.fastest;
-  }
-
  private:
   double moved(double vectors, std::size_t elements) const {
     return vectors * static_cast<double>(elements * sizeof(float)) + static_cast<double>(bytes);

@@ -22,9 +22,6 @@ class Sampler {
   /// Requires a shard that is not empty and batch > 0.
   Sampler(std::vector<std::uint32_t> shard, std::size_t batch, std::uint64_t seed, Rank rank);
 
-  std::size_t batch_size() const { return batch_.size(); }
-  std::size_t shard_size() const { return shard_.size(); }
-
   /// The examples of `round`; valid until the next call. Allocates nothing.
   std::span<const std::uint32_t> batch(Round round);
 

@@ -11,12 +11,6 @@ constexpr SimTime kLeastPause = 1'000'000;
 
 }  // namespace
 
-SimTime queueing_time(const ReverseStream& reverse) {
-  return reverse.flowing && reverse.bytes_per_s > 0
-             ? from_seconds(reverse.queued / reverse.bytes_per_s)
-             : 0;
-}
-
 SimTime Acknowledgements::advance(const ReverseStream& reverse, SimTime round_trip) {
   if (stage_ == Stage::awaited) {
     stage_ = Stage::queues;

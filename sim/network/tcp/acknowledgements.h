@@ -24,10 +24,6 @@ struct ReverseStream {
   bool flowing = false;    ///< something is under way to leave
 };
 
-/// How long an acknowledgement that joins the queue of `reverse` now waits in it; 0 where nothing
-/// is in front of it, or nothing leaves.
-SimTime queueing_time(const ReverseStream& reverse);
-
 class Acknowledgements {
  public:
   /// A round trip of the sender's window begins. Where the acknowledgements of a connection share
