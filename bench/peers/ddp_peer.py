@@ -254,9 +254,9 @@ class Trainer:
         model = self.ddp.module
         if self.averager is not None:
             model = copy.deepcopy(model)
-            for values in model.parameters():
-                dist.all_reduce(values.data)
-                values.data /= dist.get_world_size()
+            mean = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
+            dist.all_reduce(mean)
+            torch.nn.utils.vector_to_parameters(mean / dist.get_world_size(), model.parameters())
         loss = right = count = 0
         with torch.no_grad():
             for rows in torch.arange(len(test)).split(256):

@@ -1,5 +1,7 @@
 #include "callers_rule.h"
 
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,9 @@
 
 namespace sotto::c {
 namespace {
+
+/// In the place of a length: saving has failed.
+constexpr std::uint64_t kUnsaved = std::numeric_limits<std::uint64_t>::max();
 
 /// A function while one node has it.
 class TakenFunction {
@@ -37,8 +42,8 @@ class TakenFunction {
 /// What a function remembers that does not say how it is saved is the caller's to save.
 class CallersRule final : public StepRule {
  public:
-  explicit CallersRule(std::shared_ptr<const TakenFunction> function)
-      : taken_(std::move(function)), function_(*taken_) {
+  CallersRule(std::shared_ptr<const TakenFunction> function, MostState most)
+      : taken_(std::move(function)), function_(*taken_), most_(most) {
     if (function_->remembers()) {
       if (const Status begun = function_->load({}); !begun.ok()) {
         throw Error(begun.message());
@@ -47,7 +52,12 @@ class CallersRule final : public StepRule {
   }
 
   std::string_view name() const override { return function_->name(); }
-  void resize(const ParameterLayout& layout) override { next_.resize(dimension_of(layout)); }
+  void resize(const ParameterLayout& layout) override {
+    next_.resize(dimension_of(layout));
+    if (most_ != nullptr) {
+      function_->limit_state(most_(next_.size()));
+    }
+  }
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override {
     return direction_from(round, 0, x, gradient, d);
@@ -78,22 +88,25 @@ class CallersRule final : public StepRule {
     if (!function_->remembers()) {
       return;
     }
-    ByteBuffer state;
-    function_->save(state);
-    out.write(std::uint64_t{state.bytes().size()});
-    out.append(state.bytes());
+    const auto state = function_->save();
+    out.write(state ? std::uint64_t{state->size()} : kUnsaved);
+    out.append(state.value_or(std::span<const std::byte>()));
   }
   Status load(ByteReader& in) override {
     Status named = expect_name(in, "step rule", name());
     if (!named.ok() || !function_->remembers()) {
       return named;
     }
-    const auto state = in.take(in.read<std::uint64_t>());
-    return in.failed()
-               ? Status(Fault::malformed, fmt::format("the state of the step rule {} is cut "
-                                                      "off",
-                                                      name()))
-               : function_->load(state);
+    const auto size = in.read<std::uint64_t>();
+    if (size == kUnsaved) {
+      return {Fault::malformed,
+              fmt::format("what the step rule {} remembered could not be saved", name())};
+    }
+    const auto state = in.take(size);
+    if (in.failed()) {
+      return {Fault::malformed, fmt::format("the state of the step rule {} is cut off", name())};
+    }
+    return function_->load(state);
   }
 
  private:
@@ -109,6 +122,7 @@ class CallersRule final : public StepRule {
 
   std::shared_ptr<const TakenFunction> taken_;
   const TakenFunction& function_;
+  MostState most_;  // null: any
   std::vector<float> next_;
   Round round_ = 0;  // round of a direction in parts
 };
@@ -151,6 +165,7 @@ Status StepFunction::call(Round round, std::size_t first, std::span<const float>
   if (!unsaved_.ok()) {
     return unsaved_;
   }
+  saved_.reset();
   const char* const trouble =
       function_(round, first, x.data(), gradient.data(), next.data(), next.size());
   return trouble == nullptr ? Status() : fault(trouble);
@@ -175,16 +190,43 @@ void StepFunction::tell_settings_by(sotto_step_settings settings) {
   settings_ = settings;
 }
 
-void StepFunction::save(ByteBuffer& out) {
+std::optional<std::span<const std::byte>> StepFunction::save() {
   const std::lock_guard lock(mutex_);
+  if (saved_) {
+    return *saved_;
+  }
+  if (function_ == nullptr) {
+    unsaved_ = destroyed();
+  }
+  if (!unsaved_.ok()) {
+    return std::nullopt;
+  }
   const void* state = nullptr;
   std::size_t size = 0;
-  const char* const trouble = function_ == nullptr ? nullptr : save_(context_, &state, &size);
-  if (trouble != nullptr) {
+  if (const char* const trouble = save_(context_, &state, &size); trouble != nullptr) {
     unsaved_ = fault(trouble);
-    return;
+    return std::nullopt;
   }
-  out.append(std::span(static_cast<const std::byte*>(state), state == nullptr ? 0 : size));
+  if (size > most_) {
+    unsaved_ = {Fault::unexpected,
+                fmt::format("the step rule {} remembers {} bytes, and nodes that come and go take "
+                            "{} at most of a model of this size",
+                            name_, size, most_)};
+    return std::nullopt;
+  }
+  const auto* const first = static_cast<const std::byte*>(state);
+  saved_.emplace(first, first + (state == nullptr ? 0 : size));
+  return *saved_;
+}
+
+Status StepFunction::unsaved() {
+  const std::lock_guard lock(mutex_);
+  return unsaved_;
+}
+
+void StepFunction::limit_state(std::size_t most) {
+  const std::lock_guard lock(mutex_);
+  most_ = most;
 }
 
 Status StepFunction::load(std::span<const std::byte> state) {
@@ -192,6 +234,7 @@ Status StepFunction::load(std::span<const std::byte> state) {
   if (function_ == nullptr) {
     return destroyed();
   }
+  saved_.reset();
   const char* const trouble = load_(context_, state.empty() ? nullptr : state.data(), state.size());
   return trouble == nullptr ? Status() : fault(trouble);
 }
@@ -206,9 +249,9 @@ void StepFunction::end() {
   function_ = nullptr;
 }
 
-StepRuleFactory make_callers_rules(std::shared_ptr<StepFunction> function) {
-  return [taken = std::make_shared<const TakenFunction>(std::move(function))] {
-    return std::make_unique<CallersRule>(taken);
+StepRuleFactory make_callers_rules(std::shared_ptr<StepFunction> function, MostState most) {
+  return [taken = std::make_shared<const TakenFunction>(std::move(function)), most] {
+    return std::make_unique<CallersRule>(taken, most);
   };
 }
 

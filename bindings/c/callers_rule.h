@@ -11,10 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
@@ -54,12 +57,17 @@ class StepFunction {
   /// spans have one length.
   Status call(Round round, std::size_t first, std::span<const float> x,
               std::span<const float> gradient, std::span<float> next);
-  /// Appends what it remembers. Where that fails, each later call is the fault.
-  void save(ByteBuffer& out);
+  /// What it remembers, which the program is asked for once between two steps; none where that
+  /// fails: each later call is the fault then, and `unsaved` says it.
+  std::optional<std::span<const std::byte>> save();
+  /// What went wrong when it was to be saved.
+  Status unsaved();
   /// Has it remember what save() has written; no bytes: nothing, as before its first step.
   Status load(std::span<const std::byte> state);
   /// A number for the settings of a step; 0 once it was ended.
   std::uint64_t settings_of(Round step);
+  /// Has saving more than so many bytes fail.
+  void limit_state(std::size_t most);
   /// Waits for a call that is under way. After it each call is a fault.
   void end();
 
@@ -79,14 +87,20 @@ class StepFunction {
   sotto_save_state save_ = nullptr;
   sotto_load_state load_ = nullptr;
   sotto_step_settings settings_ = nullptr;
-  Status unsaved_;  ///< what went wrong when it was to be saved
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();  ///< bytes of what is saved
+  Status unsaved_;                               ///< what went wrong when it was to be saved
+  std::optional<std::vector<std::byte>> saved_;  ///< what it remembers now; none: not asked for yet
   std::atomic_flag taken_;
 };
 
+/// Bytes that a rule may remember of a model of so many parameters.
+using MostState = std::size_t (*)(std::size_t parameters);
+
 /// Makes the rules of one node, which has `function` until they and the factory are gone; each
-/// begins without a memory, where the function has one to save. Throws Error when another node has
-/// it.
-StepRuleFactory make_callers_rules(std::shared_ptr<StepFunction> function);
+/// begins without a memory, where the function has one to save. With `most`, saving more fails.
+/// Throws Error when another node has it.
+StepRuleFactory make_callers_rules(std::shared_ptr<StepFunction> function,
+                                   MostState most = nullptr);
 
 }  // namespace sotto::c
 

@@ -1,5 +1,6 @@
 // sotto_elastic_optimizer: one node of an all-reduce whose nodes come and go, with a model and a
 // loop of the caller's own.
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,11 +74,13 @@ sotto_elastic_optimizer* make_node(const sotto_optimizer_setup& setup, const cha
                                    std::span<float> model) {
   require_for_nodes(setup);
   const GivenNode read = read_node(settings);
-  return new sotto_elastic_optimizer(
+  auto node = std::make_unique<sotto_elastic_optimizer>(
       with_extras(options_of(read.settings), read.extras, setup.step_rule), read.settings.outputs,
       [&](const ElasticOptions& options, SiteListener listener) {
         return ElasticOptimizer(options, model, setup.layout, std::move(listener));
       });
+  node->rule = setup.step_rule;
+  return node.release();
 }
 
 /// What a step has come to, where the caller wants to know.
@@ -166,7 +169,7 @@ sotto_status sotto_elastic_optimizer_evaluated(sotto_elastic_optimizer* optimize
 }
 
 sotto_status sotto_elastic_optimizer_finish(sotto_elastic_optimizer* optimizer) {
-  return in_turn(optimizer, [&] { return optimizer->node.finish(); });
+  return in_turn(optimizer, [&] { return ended(*optimizer, optimizer->node.finish()); });
 }
 
 sotto_status sotto_elastic_optimizer_stop(sotto_elastic_optimizer* optimizer) {

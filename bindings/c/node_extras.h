@@ -3,6 +3,8 @@
 // thread-safe.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,11 @@ inline void require_for_nodes(const sotto_optimizer_setup& setup) {
   }
 }
 
+/// A newcomer takes no more over than 64 bytes a parameter, of which the model has 4, and some.
+inline std::size_t most_taken_over(std::size_t parameters) {
+  return 60 * parameters + (std::size_t{1} << 19U);
+}
+
 /// The options (SiteOptions, ElasticOptions) with these. Throws Error for a step rule that does not
 /// say how it is saved, and for settings that would be without effect beside it.
 template <typename Options>
@@ -47,11 +54,18 @@ Options with_extras(Options options, const NodeExtras& extras,
         "sotto_step_rule_set_state (in Python: StepRule(..., save=, load=))");
   }
   options.further.emplace_back("own-step-rule", rule->name());
-  options.own_step_rule = make_callers_rules(rule);
   if constexpr (requires { options.own_step_settings; }) {
+    options.own_step_rule = make_callers_rules(rule, most_taken_over);
     if (rule->tells_settings()) {
       options.own_step_settings = [rule](Round step) { return rule->settings_of(step); };
     }
+  } else {
+    if (rule->tells_settings()) {
+      throw Error("step_rule",
+                  "sites step in their own time and compare no settings of steps: make the rule "
+                  "without sotto_step_rule_set_settings (in Python: StepRule without settings=)");
+    }
+    options.own_step_rule = make_callers_rules(rule);
   }
   return options;
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include <sotto/sites/nodes/report/event_json.h>
 #include <sotto/sites/nodes/report/site_event.h>
 
+#include "callers_rule.h"
 #include "guard.h"
 #include "latest.h"
 #include "sotto.h"
@@ -54,8 +56,16 @@ struct NodeHandle {
   Latest<Json, 1'000> events;  ///< events that were not read yet
   SiteOutputs outputs;
   Optimizer node;
+  std::shared_ptr<StepFunction> rule = {};  ///< the caller's own; null: one of sotto's
   std::atomic_flag busy;
 };
+
+/// What the last call of a node came to, once it has written its state: what its step rule
+/// remembers may be missing there.
+template <typename Node>
+Status ended(const Node& held, const Status& status) {
+  return status.ok() && held.rule != nullptr ? held.rule->unsaved() : status;
+}
 
 template <typename Node>
 sotto_status evaluate(Node* held, double loss, double accuracy) {

@@ -32,6 +32,11 @@ sotto_optimizer* make_optimizer(const sotto_optimizer_setup& setup, const char* 
       kept.emplace_back("clip-norm");  // the mechanism's, which comes before the step rule
     }
     require_no_step_settings(read.given, kept);
+    if (setup.step_rule->tells_settings()) {
+      throw Error("step_rule",
+                  "its settings are told by sotto_optimizer_announce_settings: make it without "
+                  "sotto_step_rule_set_settings (in Python: StepRule without settings=)");
+    }
   }
   OptimizerOptions options = node_options(read, setup.store);
   if (setup.step_rule) {

@@ -1,4 +1,5 @@
 // sotto_site: one site with a model and a loop of the caller's own.
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,12 +61,14 @@ sotto_site* make_site(const sotto_optimizer_setup& setup, const char* const* set
                       std::span<float> model) {
   require_for_nodes(setup);
   const GivenSite read = read_site(settings);
-  return new sotto_site(with_extras(options_of(read.settings), read.extras, setup.step_rule),
-                        read.settings.outputs,
-                        [&](const SiteOptions& options, SiteListener listener) {
-                          return SiteOptimizer(options, state_of(read.settings), model,
-                                               setup.layout, std::move(listener));
-                        });
+  auto site = std::make_unique<sotto_site>(
+      with_extras(options_of(read.settings), read.extras, setup.step_rule), read.settings.outputs,
+      [&](const SiteOptions& options, SiteListener listener) {
+        return SiteOptimizer(options, state_of(read.settings), model, setup.layout,
+                             std::move(listener));
+      });
+  site->rule = setup.step_rule;
+  return site.release();
 }
 
 /// What a step has come to, as the caller's flags.
@@ -122,11 +125,11 @@ sotto_status sotto_site_evaluated(sotto_site* site, double loss, double accuracy
 }
 
 sotto_status sotto_site_finish(sotto_site* site) {
-  return in_turn(site, [&] { return site->node.finish(); });
+  return in_turn(site, [&] { return ended(*site, site->node.finish()); });
 }
 
 sotto_status sotto_site_leave(sotto_site* site) {
-  return in_turn(site, [&] { return site->node.leave(); });
+  return in_turn(site, [&] { return ended(*site, site->node.leave()); });
 }
 
 sotto_status sotto_site_stop(sotto_site* site) {

@@ -17,9 +17,9 @@ constexpr std::string_view kElasticRunFormat = "epochs run 1";
 /// The settings without which a model, or what its rules remember, is another one. The others are
 /// of a run, and the next one may have others.
 std::string model_settings(const ElasticOptions& options, const ParameterLayout& layout) {
-  constexpr auto kOfModels =
-      std::to_array<std::string_view>({"parameters", "layout", "exchange", "step-rule",
-                                       "communication-interval", "outer-step-rule"});
+  constexpr auto kOfModels = std::to_array<std::string_view>(
+      {"parameters", "layout", "exchange", "step-rule", "own-step-rule", "torch-optimizer",
+       "communication-interval", "outer-step-rule"});
   AgreedSettings settings = agreed_settings(options, layout);
   std::erase_if(settings, [&](const auto& setting) {
     return std::ranges::find(kOfModels, setting.first) == kOfModels.end();

@@ -59,7 +59,7 @@ void EpochDonor::copy_if_wanted(const EpochModel& model, EpochTime now) {
   const Round step = model.step();
   const auto wants = [&](const auto& item) { return item.second.wanted == step; };
   if (copy_.step() != step && !copy_.busy(now) && std::ranges::any_of(newcomers_, wants)) {
-    copy_.begin(model.live(), setup_.piece_bytes, now);
+    copy_.begin(setup_.rule_saves_in_parts ? model.live() : model.still(), setup_.piece_bytes, now);
     if (!setup_.rule_saves_in_parts) {
       copy_.finish();
     }

@@ -63,6 +63,16 @@ LiveState EpochModel::live() const {
           }};
 }
 
+LiveState EpochModel::still() const {
+  auto whole = std::make_shared<const std::vector<std::byte>>(snapshot());
+  LiveState state{.step = step_, .bytes = whole->size(), .root = claim().digest, .part = {}};
+  state.part = [whole](std::size_t first, std::size_t count, std::vector<std::byte>& part) {
+    const auto cut = std::span(*whole).subspan(first, count);
+    part.insert(part.end(), cut.begin(), cut.end());
+  };
+  return state;
+}
+
 std::vector<std::byte> EpochModel::snapshot() const {
   ByteBuffer out;
   out.reserve(snapshot_bytes());

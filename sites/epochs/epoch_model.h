@@ -44,6 +44,8 @@ class EpochModel {
   std::size_t snapshot_bytes() const;
   /// The state as it is, to be copied; the model must stay where it is until that is done.
   LiveState live() const;
+  /// Likewise of a snapshot that is taken now, for a rule that does not save in parts.
+  LiveState still() const;
   /// Appends to `part` the `count` bytes of a snapshot from `first` on.
   void copy_part(std::size_t first, std::size_t count, std::vector<std::byte>& part) const;
   /// Writes a snapshot.

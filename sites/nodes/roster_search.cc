@@ -55,7 +55,6 @@ std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSear
   if (now - told_ < (state.few ? kWhileFew : kWhileEnough)) {
     return events;
   }
-  told_ = now;
   // The others have mostly left at the end of a run, when this node leaves, too.
   const bool missing = state.few && now - few_since_ >= kWhileFew;
   if (missing && !state.silent.empty()) {
@@ -73,6 +72,9 @@ std::vector<SiteEvent> RosterSearch::due(sites::RosterTime now, const RosterSear
                     "run, give all of them one key",
                     state.refused - refused_)));
     refused_ = state.refused;
+  }
+  if (!events.empty()) {
+    told_ = now;
   }
   return events;
 }

@@ -44,7 +44,7 @@ class RosterSearch {
   std::vector<SiteEvent> due(sites::RosterTime now, const RosterSearchState& state);
 
  private:
-  sites::RosterTime told_{0};       ///< time when due() had something to look at last
+  sites::RosterTime told_{0};       ///< time when due() told something last
   bool few_ = true;                 ///< `few` of the last state
   sites::RosterTime few_since_{0};  ///< time when it became so
   std::uint64_t refused_ = 0;       ///< datagrams that were told of

@@ -267,7 +267,7 @@ TEST_CASE("jitter keeps the order and its bounds, and loss comes as often as dec
   fabric.advance(now + 14 * kMs, deliver);
   CHECK(fabric.next() == kNever);
   CHECK(std::is_sorted(arrived.begin(), arrived.end()));
-  const Carried carried = fabric.carried(0, 1);
+  const netlab::Carried carried = fabric.carried(0, 1);
   CHECK(carried.lost + carried.packets == 5000);
   CHECK(carried.lost > 400);  // five standard deviations about 500
   CHECK(carried.lost < 606);

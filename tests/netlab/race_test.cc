@@ -245,6 +245,8 @@ TEST_CASE("what a program cannot train is said of it, and nothing of what it can
         TrainingSettings{.task = "text:FILE", .model = "mlp:8"},
         TrainingSettings{.task = "text:FILE"},
         TrainingSettings{.task = "text:FILE", .model = "transformer:4,64,4,share=2"},
+        TrainingSettings{.mnist = "DIR", .model = "mlp:64,32"},
+        TrainingSettings{.task = "mnist:DIR,set=fashion", .model = "mlp:8"},
         TrainingSettings{.task = "csv:FILE", .model = "mlp:8"}}) {
     CHECK(other.unknown_to(Runner::ddp_peer));
     CHECK_FALSE(other.unknown_to(Runner::gloo_trainer));

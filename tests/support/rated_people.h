@@ -13,7 +13,8 @@ namespace sotto::test {
 
 class RatedPeople {
  public:
-  RatedPeople() {
+  /// Ratings above 0 are at most `most`; signs are the same for all.
+  explicit RatedPeople(int most = 5) {
     RandomStream draws({.seed = 5, .purpose = Purpose::test});
     std::string text = "source,target,rating,time\n";
     for (int from = 1; from <= kPeople; ++from) {
@@ -22,7 +23,7 @@ class RatedPeople {
           // The last people are distrusted by most, and the others trusted by most.
           const bool odd = draws.below(10) == 0;
           const bool trusted = (to <= kTrusted) != odd;
-          text += fmt::format("{},{},{},{}\n", from, to, trusted ? 1 + to % 5 : -2, from * to);
+          text += fmt::format("{},{},{},{}\n", from, to, trusted ? 1 + to % most : -2, from * to);
         }
       }
     }

@@ -8,10 +8,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 #include <sotto/base/philox.h>
+#include <sotto/base/xxh3.h>
 #include <sotto/groups/row_codec.h>
 
 #include "../data/loaders/task_spec.h"
@@ -63,8 +65,8 @@ void check_rows(const TaskSpec& spec, std::string_view parameter, std::size_t wi
     const RowCodec codec(width, encoding, host_ops());
   } catch (const Error& error) {
     refuse("task", spec.text,
-           fmt::format("{}={} goes not with rows of {} elements: {}; take quant:8, none or, for "
-                       "halo, keyed:4",
+           fmt::format("{}={} does not go with rows of {} elements: {} (here quant:8, none or, for "
+                       "halo, keyed:4 would do)",
                        parameter, encoding.compressor, width, error.what()));
   }
 }
@@ -121,9 +123,21 @@ void require_both_signs(const GraphProblem& problem, const std::vector<GraphLink
   if (positive == 0 || positive == static_cast<std::ptrdiff_t>(links.size())) {
     refuse("task", problem.spec,
            fmt::format("{} has {} ratings above 0 and {} below, and needs both; take a file with "
-                       "more of them, another seed or another test share",
-                       where, positive, static_cast<std::ptrdiff_t>(links.size()) - positive));
+                       "more of them, another seed or another test share{}",
+                       where, positive, static_cast<std::ptrdiff_t>(links.size()) - positive,
+                       problem.cut.apart ? ", fewer nodes, or leave apart out" : ""));
   }
+}
+
+/// Nodes that read other ratings would make other features of them.
+std::uint64_t digest_of(const Ratings& ratings) {
+  ByteBuffer bytes;
+  for (const Rating& rating : ratings.all) {
+    bytes.write(rating.from);
+    bytes.write(rating.to);
+    bytes.write(rating.value);
+  }
+  return xxh3(bytes.bytes());
 }
 
 double loss_of(double margin) {
@@ -256,10 +270,10 @@ std::shared_ptr<const PlacedModel> place_graph(const std::shared_ptr<const Graph
   placed->kind = PlacedModel::Kind::graph;
   placed->asked = problem->spec;
   placed->own.resize(static_cast<std::size_t>(nodes));
-  placed->settings =
-      fmt::format("graph in parts, rows by {}{}, gradients by {}, cache {} of {}",
-                  network.keyed ? "changes in " : "", network.compressor,
-                  network.gradient_compressor, network.cache.share, network.cache.most_age);
+  placed->settings = fmt::format(
+      "graph in parts of ratings {:016x}, rows by {}{}, gradients by {}, cache {} of {}",
+      digest_of(problem->ratings), network.keyed ? "changes in " : "", network.compressor,
+      network.gradient_compressor, network.cache.share, network.cache.most_age);
   placed->build = [problem, split = std::move(split)](const ProgramNode& node) {
     return std::make_unique<GraphNetwork>(node, split->train, problem->network);
   };

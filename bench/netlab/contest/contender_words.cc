@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <thread>
 
 #include <fmt/format.h>
@@ -198,12 +199,13 @@ std::optional<std::string> TrainingSettings::unknown_to(Runner runner) const {
   if (runner == Runner::gloo_trainer && step_rule != "sgd") {
     return "its program steps by plain SGD alone";
   }
-  const bool images = task.empty() || task.starts_with("mnist:");
-  const bool plain = model.find('=') == std::string::npos;
-  const bool perceptron = images && (model.empty() || model.starts_with("mlp:"));
-  const bool transformer =
-      task.starts_with("text:") && (model == "transformer" || model.starts_with("transformer:"));
-  if (runner == Runner::ddp_peer && !(plain && (perceptron || transformer))) {
+  static const std::regex images("(mnist:[^,]*)?");
+  static const std::regex text("text:[^,]*(,context=[0-9]+)?");
+  static const std::regex perceptron("(mlp:[0-9]+)?");
+  static const std::regex transformer("transformer(:[0-9]+,[0-9]+,[0-9]+)?");
+  const bool known = (std::regex_match(task, images) && std::regex_match(model, perceptron)) ||
+                     (std::regex_match(task, text) && std::regex_match(model, transformer));
+  if (runner == Runner::ddp_peer && !known) {
     return "PyTorch's program trains perceptrons on MNIST (mlp:N) and transformers on text "
            "(transformer:LAYERS,WIDTH,HEADS)";
   }

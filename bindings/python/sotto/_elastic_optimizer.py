@@ -57,7 +57,7 @@ class ElasticOptimizer(NodeHandle):
 
     `own_step_rule`, a StepRule with `save` and `load`, makes the run's steps of the mean gradients in
     place of one of sotto's, with local steps the node's own. A newcomer takes over what the rules of
-    the others remember. `job` is a dictionary of what else nodes must agree on.
+    the others remember, but for local steps. `job` is a dictionary of what else nodes must agree on.
 
     Ctrl-C ends a call that waits, and the node is then over. As a context manager it leaves in good
     order at the end of the block, also of one that Ctrl-C or stop() ends, and at once when the block

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any, Optional, Union
 
@@ -35,7 +36,7 @@ class ModuleNode(Leaving):
         self,
         module: torch.nn.Module,
         optimizer: Optional[torch.optim.Optimizer],
-        schedule: Optional[Schedule],
+        schedule: Union[Schedule, str, None],
         make: Callable[..., Any],
         settings: dict[str, Any],
     ) -> None:
@@ -52,15 +53,22 @@ class ModuleNode(Leaving):
         self._watch = Members(module, self._flat.slots)
         self._steps: Optional[NodeSteps] = None
         settings = dict(settings)
+        if isinstance(schedule, str):  # of a step rule of sotto's
+            settings["schedule"] = schedule
         if optimizer is not None:
-            self._steps = NodeSteps(optimizer, self._flat, schedule)
+            compared = make is _elastic_optimizer.ElasticOptimizer
+            self._steps = NodeSteps(optimizer, self._flat, schedule, compared)
             settings["own_step_rule"] = self._steps.rule
-            settings["job"] = {**(settings.get("job") or {}), **self._steps.job}
+            job = settings.get("job") or {}
+            if taken := job.keys() & self._steps.job.keys():
+                raise Refused(f"job: {min(taken)!r} is said of the optimizer already: leave it out")
+            settings["job"] = {**job, **self._steps.job}
         # Nothing of the module is changed when the settings are refused.
         self.node = make(self._flat.values, layout=self._flat.layout, **settings)
         self._flat.attach()
         if self._steps is not None:
             self._steps.hold()
+            weakref.finalize(self, self._steps.release)
 
     def _stepped(self, step, *arguments):
         """A call that may change the parameters, also where it raises."""
@@ -158,8 +166,8 @@ class Site(ModuleNode):
     torch.optim optimizer that is not to be stepped by itself any more, makes the steps: what it
     remembers is then part of the site's state, and all sites have the same kind of it with the same
     options. Schedulers may change its rates, or `schedule(step, groups)` sets those of the step of
-    this number, from 0, which goes on after a restart. As a context manager it ends as a sotto.Site
-    does.
+    this number, from 0, which goes on after a restart; sites do not compare them. Without an optimizer
+    `schedule` is the setting. As a context manager it ends as a sotto.Site does.
     """
 
     node: _site.Site
@@ -169,7 +177,7 @@ class Site(ModuleNode):
         module: torch.nn.Module,
         *,
         optimizer: Optional[torch.optim.Optimizer] = None,
-        schedule: Optional[Schedule] = None,
+        schedule: Union[Schedule, str, None] = None,
         site: Optional[Path] = None,
         **settings: Setting,
     ) -> None:
@@ -200,10 +208,11 @@ class ElasticOptimizer(ModuleNode):
 
     `settings` are those of sotto.ElasticOptimizer, and choose the step rule, unless `optimizer`, a
     new torch.optim optimizer that is not to be stepped by itself any more, makes the steps: all nodes
-    have the same kind of it with the same options, and a newcomer takes over what it remembers.
-    `schedule(step, groups)` sets rates and other options of its groups for the step of this number,
-    from 0; nothing else may change them, unless nodes have local steps. As a context manager it ends
-    as a sotto.ElasticOptimizer does.
+    have the same kind of it with the same options, and a newcomer takes over what it remembers; with
+    local steps each node keeps its own. `schedule(step, groups)` sets rates and other options of its
+    groups for the step of this number, from 0; nothing else but the optimizer's own step may change
+    them, unless nodes have local steps. Without an optimizer `schedule` is the setting. As a context
+    manager it ends as a sotto.ElasticOptimizer does.
     """
 
     node: _elastic_optimizer.ElasticOptimizer
@@ -213,7 +222,7 @@ class ElasticOptimizer(ModuleNode):
         module: torch.nn.Module,
         *,
         optimizer: Optional[torch.optim.Optimizer] = None,
-        schedule: Optional[Schedule] = None,
+        schedule: Union[Schedule, str, None] = None,
         **settings: Setting,
     ) -> None:
         self._early: Optional[EarlyGradient] = None

@@ -40,14 +40,15 @@ class NodeHandle(Handle, Leaving):
         with contextlib.closing(setup), setup._held() as parts:
             trained.take(self, address, count(self._shape))
             try:
-                super().__init__(
-                    kind,
-                    f"{kind}_create_from",
-                    parts,
-                    setting_texts(settings),
-                    address,
-                    count(self._shape),
-                )
+                with self._caused_by_rule():
+                    super().__init__(
+                        kind,
+                        f"{kind}_create_from",
+                        parts,
+                        setting_texts(settings),
+                        address,
+                        count(self._shape),
+                    )
             except BaseException:
                 trained.give_back(self)
                 raise
@@ -61,14 +62,22 @@ class NodeHandle(Handle, Leaving):
             call(f"{self._kind}_{name}", handle, *arguments)
 
     def _wait(self, name, *arguments):
-        """As _do, for what waits. What a step rule of the caller's own raised is the cause of what is
-        raised here."""
-        try:
+        """As _do, for what waits."""
+        with self._caused_by_rule():
             waiting(lambda: self._do(name, *arguments), self.stop)
+
+    @contextlib.contextmanager
+    def _caused_by_rule(self):
+        """What a step rule of the caller's own raised is the cause of what the block raises; Ctrl-C in
+        it goes on as such."""
+        try:
+            yield
         except Error as error:
             trouble = self._rule.take_trouble() if self._rule is not None else None
             if trouble is None:
                 raise
+            if not isinstance(trouble, Exception):
+                raise trouble
             raise error from trouble
 
     def _asked(self, name):
@@ -98,7 +107,8 @@ class NodeHandle(Handle, Leaving):
         self._end("finish")
 
     def _end(self, name):
-        waiting(lambda: self._do(name), self._hurry)
+        with self._caused_by_rule():
+            waiting(lambda: self._do(name), self._hurry)
         trained.give_back(self)
 
     def _hurry(self):

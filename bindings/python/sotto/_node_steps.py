@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Union
 
 import torch
 
@@ -28,12 +28,17 @@ from ._step_rule import StepRule
 Schedule = Callable[[int, "list[dict[str, Any]]"], object]
 
 
-def require_optimizer(optimizer: object, schedule: Optional[Schedule]) -> None:
+def require_optimizer(optimizer: object, schedule: Union[Schedule, str, None]) -> None:
     """Raises what is wrong with the optimizer of a node; None is none."""
     if optimizer is None:
-        if schedule is not None:
+        if schedule is not None and not isinstance(schedule, str):
             raise Refused("schedule: it is one of a torch optimizer's groups: give an optimizer")
         return
+    if schedule is not None and not callable(schedule):
+        raise Refused(
+            f"schedule: {schedule!r} is refused: with a torch optimizer it is a function of the step's "
+            "number and the groups"
+        )
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"optimizer: {type(optimizer).__name__} is no torch.optim.Optimizer")
     require_wrappable(optimizer)
@@ -42,9 +47,10 @@ def require_optimizer(optimizer: object, schedule: Optional[Schedule]) -> None:
 class NodeSteps:
     """`rule` is the StepRule, and `job` what nodes must agree on of it. Until release() the optimizer
     takes steps for the node alone. What it remembers at first, as Adagrad does before its first step,
-    is what the node begins with, and the same at all nodes."""
+    is what the node begins with, and the same at all nodes. `compared`: nodes compare the schedule's
+    settings of each step."""
 
-    def __init__(self, optimizer, flat, schedule):
+    def __init__(self, optimizer, flat, schedule, compared):
         flat.takes_sparse = takes_sparse_gradients(optimizer)
         self._optimizer = optimizer
         self._schedule = schedule
@@ -59,16 +65,20 @@ class NodeSteps:
             self._next_model,
             save=self._save,
             load=self._load,
-            settings=self._settings if schedule is not None else None,
+            settings=self._settings if schedule is not None and compared else None,
         )
+        self._held = False
 
     def hold(self):
         """Has the optimizer's step() refused to all others."""
         self._local.hold()
+        self._held = True
 
     def release(self):
-        """Gives the optimizer back to the program."""
-        self._local.release()
+        """Gives the optimizer back to the program, once."""
+        if self._held:
+            self._held = False
+            self._local.release()
 
     def require_same_groups(self):
         """For nodes that make each other's steps again: raises RuntimeError where rates or options were
@@ -83,17 +93,27 @@ class NodeSteps:
         if self._schedule is not None:
             self._schedule(step, self._optimizer.param_groups)
         self._local.next_model(step, x, gradient, following)
+        self._begun_with = group_options(self._optimizer)  # some count in their groups
 
     def _save(self):
-        return save_state(self._optimizer.state.get(p, {}) for p in parameters_of(self._optimizer))
+        optimizer = self._optimizer
+        return save_state(
+            (optimizer.state.get(p, {}) for p in parameters_of(optimizer)), optimizer.param_groups
+        )
 
     def _load(self, state):
-        parameters = parameters_of(self._optimizer)
-        known = load_state(state or self._first, len(parameters))
+        optimizer = self._optimizer
+        parameters = parameters_of(optimizer)
+        known, groups = load_state(
+            state or self._first, [p.shape for p in parameters], len(optimizer.param_groups)
+        )
         for parameter, value in zip(parameters, known):
-            self._optimizer.state.pop(parameter, None)
+            optimizer.state.pop(parameter, None)
             if value:
-                self._optimizer.state[parameter] = value
+                optimizer.state[parameter] = value
+        for group, values in zip(optimizer.param_groups, groups):
+            group.update((name, value) for name, value in values.items() if name in group)
+        self._begun_with = group_options(optimizer)
 
     def _settings(self, step):
         groups = [dict(group) for group in self._optimizer.param_groups]

@@ -52,9 +52,11 @@ class _Calls:
         self._save = save
         self._load = load
         self._settings = settings
+        self._unsettled = None  # what settings() raised, until a step can say it
 
     def _run(self, work):
         """The address of what is wrong, or None: nothing may leave through the library."""
+        self.trouble = None
         try:
             work()
             return None
@@ -67,15 +69,19 @@ class _Calls:
     def next_model(self, _, *arguments):
         *numbers, x, gradient, following, count = arguments
         floats = ctypes.c_float * count
-        return self._run(
-            lambda: self._next_model(
-                *numbers, *(floats.from_address(at) for at in (x, gradient, following))
-            )
-        )
+
+        def work():
+            trouble, self._unsettled = self._unsettled, None
+            if trouble is not None:
+                raise trouble
+            vectors = (floats.from_address(at) for at in (x, gradient, following))
+            self._next_model(*numbers, *vectors)
+
+        return self._run(work)
 
     def save(self, _, place, size):
         def work():
-            state = bytes(self._save())
+            state = bytes(memoryview(self._save()))
             self._saved = ctypes.create_string_buffer(state, len(state))
             place[0] = ctypes.addressof(self._saved)
             size[0] = len(state)
@@ -88,8 +94,8 @@ class _Calls:
     def settings(self, _, step):
         try:
             return int(self._settings(step)) % 2**64
-        except BaseException as trouble:  # the step itself raises it again
-            self.trouble = trouble
+        except BaseException as trouble:
+            self._unsettled = trouble
             return 0
 
 
@@ -106,7 +112,8 @@ class StepRule(Handle):
 
     It is called while the node's thread is inside `step`, `gradient_part` or `finish`, by that
     thread or another one, and must not use the node's optimizer. What it raises ends the run, at
-    all nodes, and is the cause of what `step` then raises.
+    all nodes, and is the cause of what `step` then raises; of a sotto.Site or a
+    sotto.ElasticOptimizer it ends this node alone.
 
     `save` and `load` go together, and sotto.Site and sotto.ElasticOptimizer take no other rules:
     `save()` returns what the rule remembers between two steps, as bytes, and `load(state)` has it

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/base/check.h>
+#include <sotto/base/error.h>
 
 namespace sotto {
 namespace {
@@ -36,6 +36,9 @@ void KeptModel::read(sites::EpochMember& trial) {
       taken = load_local_rule(next_->local_rule);
     }
     sound = taken.ok();
+    if (!sound && taken.fault() != Fault::malformed) {  // as a rule of the caller's may fail
+      throw Error("state", taken.message());
+    }
     if (!sound) {
       set_aside(*folder_, *next_, taken.message(), warning_);
     }
@@ -55,7 +58,8 @@ Status KeptModel::load_local_rule(std::span<const std::byte> remembered) {
   }
   if (!status.ok()) {
     ByteReader back(first.bytes());
-    check(local_->load(back).ok(), "a rule loads what it has saved");
+    const Status restored = local_->load(back);
+    return restored.ok() ? status : restored;
   }
   return status;
 }

@@ -29,7 +29,7 @@ class KeptModel {
 
   /// Reads the newest model in the folder that the member takes, and what the rule of local steps
   /// remembers; those that are damaged are set aside. The member is of no more use. Throws Error
-  /// where the model is not one of these options.
+  /// where the model is not one of these options, and where a rule of the caller's fails.
   void read(sites::EpochMember& trial);
   /// The model for the next member; none: the parameters.
   const std::optional<ElasticState>& next() const { return next_; }

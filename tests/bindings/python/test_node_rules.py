@@ -102,6 +102,24 @@ def test_what_a_rule_cannot_save_or_load_ends_the_node_and_is_named(tmp_path):
             while not node.over:
                 node.step(x - numpy.float32(1))
     assert isinstance(raised.value.__cause__, OSError)
+    # In the last write nothing follows that would say it, and what was written before stays good.
+    broken_now = threading.Event()
+    ball = HeavyBall()
+    late = sotto.StepRule(
+        "heavy-ball",
+        ball.next_model,
+        save=lambda: broken() if broken_now.is_set() else ball.save(),
+        load=ball.load,
+    )
+    port = free_port()
+    given = {"nodes": "1:2", "found_after": 0.01, "seeds": f"127.0.0.1:{port}"}
+    node = sotto.ElasticOptimizer(x, own_step_rule=late, state=tmp_path / "node", **given)
+    for _ in range(3):
+        node.step(x - numpy.float32(1))
+    broken_now.set()
+    with pytest.raises(sotto.Error, match="heavy-ball: OSError: no room"):
+        node.finish()
+    node.close()
     unloaded = sotto.StepRule("heavy-ball", ball.next_model, save=ball.save, load=broken)
     with pytest.raises(sotto.Error, match="heavy-ball: OSError: no room"):
         sotto.Site(x, own_step_rule=unloaded, **site)
@@ -116,6 +134,13 @@ def test_rules_that_nodes_cannot_have_are_refused(tmp_path):
         sotto.Site(x, site=file, own_step_rule=forgetful)
     with pytest.raises(sotto.Refused, match="momentum: the step rule is the caller's own"):
         sotto.Site(x, site=file, own_step_rule=ball.rule, momentum=0.9)
+    told = sotto.StepRule(
+        "heavy-ball", ball.next_model, save=ball.save, load=ball.load, settings=lambda _: 1
+    )
+    with pytest.raises(sotto.Refused, match="step_rule: sites .*without settings="):
+        sotto.Site(x, site=file, own_step_rule=told)
+    with pytest.raises(sotto.Refused, match="step_rule: .*announce_settings"):
+        sotto.Optimizer(x, nodes=1, algorithm="allreduce", own_step_rule=told, lr=0.1)
     with pytest.raises(sotto.Refused, match="save: it goes with load"):
         sotto.StepRule("heavy-ball", ball.next_model, save=ball.save)
     with pytest.raises(TypeError, match="own_step_rule: a sotto.StepRule is needed"):
@@ -159,3 +184,43 @@ def test_what_nodes_must_agree_on_of_a_program_is_compared():
 
     threads(2, run)
     assert all("ball's rate is 0.0" in text for text in told) and told
+
+
+def test_a_folder_is_of_one_kind_of_rule(tmp_path):
+    given = {"nodes": "1:2", "found_after": 0.01, "rounds": 5, "state": tmp_path / "state"}
+    given["seeds"] = f"127.0.0.1:{free_port()}"
+    x = numpy.zeros(SIZE, dtype=numpy.float32)
+    ball = HeavyBall()
+    with sotto.ElasticOptimizer(x, own_step_rule=ball.rule, **given) as node:
+        while not node.over:
+            node.step(x - numpy.float32(1))
+    other = sotto.StepRule("ball", ball.next_model, save=ball.save, load=ball.load)
+    with pytest.raises(sotto.Refused, match="own-step-rule is ball here and heavy-ball there"):
+        sotto.ElasticOptimizer(x, own_step_rule=other, **given)
+
+    def mistaken(state):
+        if state:
+            raise AttributeError("lod")
+
+    wrong = sotto.StepRule("heavy-ball", ball.next_model, save=ball.save, load=mistaken)
+    with pytest.raises(sotto.Error, match="AttributeError: lod") as raised:
+        sotto.ElasticOptimizer(x, own_step_rule=wrong, **given)
+    assert isinstance(raised.value.__cause__, AttributeError)
+    assert not list((tmp_path / "state").glob("*.damaged"))
+
+
+def test_what_settings_raise_is_said_by_the_next_step():
+    def broken(_):
+        raise LookupError("no rate")
+
+    x = numpy.zeros(SIZE, dtype=numpy.float32)
+    ball = HeavyBall()
+    rule = sotto.StepRule(
+        "heavy-ball", ball.next_model, save=ball.save, load=ball.load, settings=broken
+    )
+    node = sotto.ElasticOptimizer(
+        x, own_step_rule=rule, nodes="1:2", found_after=0.01, seeds=f"127.0.0.1:{free_port()}"
+    )
+    with pytest.raises(sotto.Error, match="LookupError: no rate"):
+        node.step(x - numpy.float32(1))
+    node.close()

@@ -158,6 +158,11 @@ def test_what_no_node_can_step_by_is_refused(tmp_path):
         sotto.torch.ElasticOptimizer(model, optimizer=adamw(model), lr=0.1, **given)
     with pytest.raises(sotto.Refused, match="schedule: .*give an optimizer"):
         sotto.torch.ElasticOptimizer(model, schedule=warm_up, **given)
+    with pytest.raises(sotto.Refused, match="schedule: 'cosine' is refused"):
+        sotto.torch.ElasticOptimizer(model, optimizer=adamw(model), schedule="cosine", **given)
+    with pytest.raises(sotto.Refused, match="job: 'torch-optimizer' is said"):
+        job = {"torch-optimizer": "mine"}
+        sotto.torch.ElasticOptimizer(model, optimizer=adamw(model), job=job, **given)
     with pytest.raises(sotto.Refused, match="LBFGS is refused"):
         lbfgs = torch.optim.LBFGS(model.parameters())
         sotto.torch.Site(model, optimizer=lbfgs, site=federation(tmp_path, ["a", "b"])["a"])
@@ -180,6 +185,45 @@ def test_what_no_node_can_step_by_is_refused(tmp_path):
             node.step()
         node.close()
     optimizer.step()
+
+
+class Counting(torch.optim.Optimizer):
+    """Steps with a rate that falls, by a count in its groups."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.1, "k": 0})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            group["k"] += 1
+            for parameter in group["params"]:
+                parameter.sub_(parameter.grad, alpha=group["lr"] / group["k"])
+
+
+def test_what_an_optimizer_counts_in_its_groups_is_kept(tmp_path):
+    whole = net()
+    reference = by_torch(whole, 8, Counting(whole.parameters()))
+    file = federation(tmp_path, ["a", "b"])["a"]
+    for rounds in (3, 8):
+        model = net()
+        with sotto.torch.Site(
+            model,
+            optimizer=Counting(model.parameters()),
+            rounds=rounds,
+            found_after=0.01,
+            site=file,
+        ) as site:
+            train(site, model, 0)
+    # A site steps by the difference of two models, which is rounded.
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(bits(model), reference))
+
+
+def test_a_schedule_of_sottos_is_still_a_setting():
+    model = net()
+    given = {"nodes": "1:2", "found_after": 0.01, "rounds": 4, **settings(free_port())}
+    with sotto.torch.ElasticOptimizer(model, lr=0.1, schedule="cosine,warmup=2", **given) as node:
+        train(node, model, 0)
 
 
 def test_what_a_schedule_raises_is_the_cause():
@@ -210,11 +254,14 @@ def test_a_state_comes_back_and_other_bytes_are_refused():
     states = [
         {"step": torch.tensor(7.0), "exp_avg": torch.randn(3, 4), "momentum_buffer": None},
         {},
-        {"row": torch.randn(5).to(torch.bfloat16), "seen": torch.tensor([True, False]), "n": 3},
+        {"row": torch.randn(5, 1).to(torch.bfloat16), "seen": torch.tensor([True, False]), "n": 3},
         {"none": torch.zeros(0, 4), "mu": 0.5},
     ]
-    saved = save_state(states)
-    loaded = load_state(saved, 4)
+    shapes = [torch.Size(shape) for shape in ((3, 4), (2,), (5, 6), (0, 4))]
+    groups = [{"lr": 0.1, "params": [], "betas": (0.9, 0.99)}, {"k": 3}]
+    saved = save_state(states, groups)
+    loaded, plain = load_state(saved, shapes, 2)
+    assert plain == [{"lr": 0.1}, {"k": 3}]
     assert [list(state) for state in loaded] == [list(state) for state in states]
     for ours, theirs in zip(states, loaded):
         for name, value in ours.items():
@@ -222,8 +269,9 @@ def test_a_state_comes_back_and_other_bytes_are_refused():
                 assert torch.equal(value, theirs[name]) and value.dtype == theirs[name].dtype
             else:
                 assert value == theirs[name]
-    with pytest.raises(ValueError):
-        load_state(saved, 3)
+    for other in ((shapes[:3], 2), (shapes, 1), ([torch.Size((4, 3)), *shapes[1:]], 2)):
+        with pytest.raises(ValueError):
+            load_state(saved, *other)
     for _ in range(3000):
         other = bytearray(saved[: draw.randrange(len(saved) + 1)])
         for _ in range(draw.randrange(4)):
@@ -232,8 +280,10 @@ def test_a_state_comes_back_and_other_bytes_are_refused():
         if draw.random() < 0.2:
             other += bytes(draw.randrange(1, 9))
         try:
-            load_state(bytes(other), 4)
+            load_state(bytes(other), shapes, 2)
         except ValueError:
             pass
     with pytest.raises(TypeError, match="cannot be saved"):
-        save_state([{"history": [1, 2]}])
+        save_state([{"history": [1, 2]}], [])
+    with pytest.raises(TypeError, match="no text"):
+        save_state([{3: 1.0}], [])

@@ -251,4 +251,13 @@ TEST_CASE("a graph in parts is refused where it cannot be learnt and says why") 
       "rows of boundary people tell of the data");
 }
 
+TEST_CASE("nodes that read other ratings, of the same signs, agree on no program") {
+  const auto settings = [](int most) {
+    const RatedPeople people(most);
+    return make_train_plan(job(people, 2, "hidden=4")).run.optimizer.placed->settings;
+  };
+  CHECK(settings(5) == settings(5));
+  CHECK(settings(5) != settings(4));
+}
+
 }  // namespace sotto::test::graph_in_parts_test

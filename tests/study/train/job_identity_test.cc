@@ -228,7 +228,7 @@ TEST_CASE("settings that are said to change no result change no bit of a model")
     CHECK(identity_of(plan) == identity_of(plain));
     CHECK(models_of(plan) == models);
   }
-  // The same settings tell other models apart.
+  // Settings that change nothing leave other models apart.
   CHECK(models_of(plan_of({{"lr", "0.03"}})) != models);
 }
 
