@@ -84,7 +84,7 @@ TEST_CASE("a graph in parts is refused in the words of the command line") {
   };
   refused(job.with({"--communication-interval", "4"}), "--communication-interval");
   refused(job.with({}, "halo=sign"), "--task: ");
-  refused(job.with({}, "halo=sign"), "halo=sign goes not with rows of 8 elements");
+  refused(job.with({}, "halo=sign"), "halo=sign does not go with rows of 8 elements");
   refused(job.with({}, "halo=keyed:1"), "take keyed:4");
   refused(job.with({"--privacy-epsilon", "3", "--clip-norm", "1", "--privacy-unit", "update"}),
           "tell of the data");

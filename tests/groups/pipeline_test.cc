@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -199,10 +200,12 @@ struct PipelineRun {
           [&](const ProgramNode& at) {
             auto layers = std::make_unique<TanhLayers>(setup.parameters, cut, data, stage);
             auto program = std::make_unique<Pipeline>(at, options_of(cut), std::move(layers));
+            const std::lock_guard lock(making);
             programs.push_back(program.get());
             return program;
           },
           cut.algorithm);
+      const std::lock_guard lock(making);
       volumes[setup.rank] = node->volume();
       return node;
     };
@@ -237,6 +240,7 @@ struct PipelineRun {
   }
 
   Cut cut;
+  std::mutex making;  // held in what drivers call on a thread for each node
   std::vector<Pipeline*> programs;
   std::map<Rank, ExchangeVolume> volumes;
   std::unique_ptr<ProgramRunner> runner;

@@ -382,7 +382,7 @@ def test_the_wrapped_optimizer_does_not_step_by_itself_until_the_run_is_over():
     early.step()
     late.step()
     before = bits(model)
-    with pytest.raises(RuntimeError, match=r"wrapped in a .*: call step\(\) of that one"):
+    with pytest.raises(RuntimeError, match=r"makes the steps of a node .*: call step\(\) of the node"):
         local.step()
     with pytest.raises(sotto.Refused, match="it makes the steps of another node"):
         wrap(local, model)
